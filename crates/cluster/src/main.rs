@@ -12,6 +12,7 @@ use windlass_cluster::{Cluster, ClusterError, greeting};
 
 /// A Kubernetes cluster in memory: an API server, simulated nodes, and the controllers of
 /// Deployments, StatefulSets, Jobs and Services. No containers run. Nothing is kept when it ends.
+#[expect(clippy::doc_markdown, reason = "clap prints this text, where backticks would be noise")]
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {

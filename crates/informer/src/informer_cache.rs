@@ -13,7 +13,7 @@ use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
 use crate::share::engine::{Engine, EngineSelection};
-use crate::telemetry::status::Life;
+use crate::telemetry::status::InformerPhase;
 
 /// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl InformerCache {
             None => is_wide(&self.labels) && self.labels_in.values().all(is_wide),
         };
         let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
-        let is_synced = *self.engine.life().borrow() == Life::Synced;
+        let is_synced = *self.engine.phase().borrow() == InformerPhase::Synced;
         is_wide && is_unfiltered && is_synced && self.engine.feed_of(namespace).is_some()
     }
 
@@ -104,13 +104,13 @@ impl InformerCache {
         self.engine.feeds().iter().map(|feed| feed.namespace())
     }
 
-    /// Whether the cache shows what was written, or never will, because the informer does not watch
-    /// it. `answered` is when the server answered the write.
+    /// Whether there is nothing to wait for: the cache shows what was written, or never will,
+    /// because the informer does not watch it. `answered` is when the server answered the write.
     ///
-    /// Versions that are not numbers cannot be compared; they count as seen as soon as any version
-    /// is cached. After a [restore](Self::is_restored_since), everything that was answered
-    /// before it counts as seen.
-    pub fn has_seen(&self, written: &Written, answered: Instant) -> bool {
+    /// Versions that are not numbers cannot be compared; for them it is enough that any version is
+    /// cached. After a [restore](Self::is_restored_since), the cache is caught up with everything
+    /// that was answered before it.
+    pub fn is_caught_up(&self, written: &Written, answered: Instant) -> bool {
         if self.is_restored_since(written.key(), answered) {
             return true;
         }
@@ -134,10 +134,10 @@ impl InformerCache {
             && self.engine.feed_of(head.namespace()).is_some()
     }
 
-    /// Whether it is certain that the informer watches an object that it has [not
-    /// seen](Self::has_seen). If its field selector asks for more than names, and the cache does
-    /// not hold the object, then only the server knows: the object may never come.
-    pub fn is_certain(&self, written: &Written) -> bool {
+    /// Whether the informer is known to watch an object. If its field selector asks for more than
+    /// names, and the cache does not hold the object, then only the server knows: the object may
+    /// never come.
+    pub fn surely_selects(&self, written: &Written) -> bool {
         !self.has_other_fields || self.version_of(written.key()).is_some()
     }
 
@@ -148,16 +148,13 @@ impl InformerCache {
         self.engine.feed_of(key.namespace()).is_some_and(|feed| feed.is_restored_since(then))
     }
 
-    /// Waits until the cache [shows](Self::has_seen) what was written. Use a timeout: it may take
-    /// for ever if the watch is down, or if it is not [certain](Self::is_certain) that the informer
+    /// Waits until the cache is [caught up](Self::is_caught_up) with a write. Use a timeout: it may
+    /// take for ever if the watch is down, or unless the informer [surely](Self::surely_selects)
     /// watches the object. Cancel safe.
-    pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
+    pub async fn wait_until_caught_up(&self, written: &Written, answered: Instant) {
         loop {
             let progress = self.engine.cache.progress.notified();
-            tokio::pin!(progress);
-            // Before the check, so that nothing in between is missed.
-            progress.as_mut().enable();
-            if self.has_seen(written, answered) {
+            if self.is_caught_up(written, answered) {
                 return;
             }
             progress.await;

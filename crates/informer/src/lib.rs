@@ -69,10 +69,11 @@
 //!
 //! # What happens when things go wrong
 //!
-//! - A watch that ends is resumed from its position. Everything is listed again only if the server
-//!   no longer has that version (410), cannot reach it, or is silent after an outage. Waits grow
-//!   from 0.8 to 30 seconds with jitter, for each informer on its own, and respect `Retry-After`.
-//!   [`ReflectorConfig`] has the settings, `reflect/reflector.rs` all rules.
+//! - A watch that ends is resumed from its position. Everything is listed again only for the
+//!   reasons in [`Relist`], and when a resource that was missing (404) returns. Each wait is
+//!   random, up to a bound that doubles from 0.8 to 30 seconds, and respects `Retry-After`. Each
+//!   watched namespace has its own backoff. [`ReflectorConfig`] has the settings,
+//!   `reflect/reflector.rs` all rules.
 //! - A list is processed as it arrives, and is never held as a whole: unchanged objects are only
 //!   marked, new and changed ones are applied at once, and in the end unmarked ones are deleted. So
 //!   during a relist a part of the cache is newer than the rest. An interrupted list deletes
@@ -93,10 +94,13 @@
 //!
 //! # Reading order of the source
 //!
-//! `source` (requests), `frames` and `compact` (from bytes to objects), `reflector` (what to
-//! request next), `ingest` and `judge` (which objects are news), `delta_fifo`, `cache` (where it
-//! all meets), `backlog` and `listener` (handlers), `feed` and `engine` (tasks), `informer`,
-//! `factory`, `dynamic` (what users hold), `client` (the HTTP stack), `status` and `observer`.
+//! - `transport`: the HTTP stack (`client`), and the requests of lists and watches (`source`).
+//! - `decode`: from bytes to objects (`frames`, `compact`, `ingest`).
+//! - `reflect`: what to request next (`reflector`), and the task that sends and reads (`feed`).
+//! - `share`: which objects are new (`judge`), `delta_fifo`, the `cache`, its handlers (`backlog`,
+//!   `listener`), the tasks of an informer (`engine`), and what users hold (`informer`, `factory`).
+//! - `telemetry`: status, observers, log lines, metrics.
+//! - `informer_cache`, `overlay`: whether a cache shows a write, and how it would show it.
 
 #![forbid(unsafe_code)]
 
@@ -129,7 +133,9 @@ pub use telemetry::observer::{Observation, Observer, StatusHandle};
 pub use telemetry::prometheus::InformerMetrics;
 #[cfg(feature = "prometheus")]
 pub use telemetry::requests::RequestMetrics;
-pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
+pub use telemetry::status::{
+    Activity, Counts, FeedStatus, InformerPhase, InformerStatus, Progress,
+};
 pub use transport::client::{
     ClientStack, ConnectError, CreatedName, FinishedRequest, HeldBackRequest, HttpService,
     NotLeader, RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget,

@@ -18,7 +18,7 @@ use support::{Cluster, Log, content, idle, pass};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByLabel, Head, Index};
 use windlass_informer::{
-    Event, InformerError, InformerOptions, Life, ManagedFields, NotSynced, Resource,
+    Event, InformerError, InformerOptions, InformerPhase, ManagedFields, NotSynced, Resource,
     SharedInformer, SharedInformerFactory, Stopped, Transform,
 };
 
@@ -396,10 +396,13 @@ async fn start_runs_those_that_do_not_run_yet() {
     factory.start();
     factory.wait_for_sync().await.expect("it lists");
     let secrets = factory.informer::<Secret>().expect("an informer");
-    assert_eq!(secrets.status().life, Life::New);
+    assert_eq!(secrets.status().phase, InformerPhase::New);
     factory.start();
     factory.wait_for_sync().await.expect("both have listed");
-    assert_eq!((configs.status().life, secrets.status().life), (Life::Synced, Life::Synced));
+    assert_eq!(
+        (configs.status().phase, secrets.status().phase),
+        (InformerPhase::Synced, InformerPhase::Synced)
+    );
     assert_eq!(cluster.asked("watch"), 2, "one each, however often it was started");
     factory.shut_down().await;
 }
@@ -432,7 +435,7 @@ async fn shut_down_ends_all_and_makes_no_more() {
     let waiting = factory.informer::<Secret>().expect("an informer");
     let registration = waiting.add_handler(|_: Event<Secret>| {}).expect("not stopped");
     factory.shut_down().await;
-    assert_eq!(running.status().life, Life::Stopped);
+    assert_eq!(running.status().phase, InformerPhase::Stopped);
     assert_eq!(waiting.wait_for_sync().await, Err(Stopped), "it never ran, and never will");
     assert!(!registration.wait_for_sync().await);
     factory.start();
@@ -455,7 +458,7 @@ async fn token_of_the_process_stops_a_factory() {
     stop.cancel();
     assert_eq!(waiting.wait_for_sync().await, Err(Stopped));
     idle().await;
-    assert_eq!(running.status().life, Life::Stopped);
+    assert_eq!(running.status().phase, InformerPhase::Stopped);
     factory.shut_down().await;
 }
 
@@ -608,7 +611,7 @@ async fn transform_that_panics_breaks_its_informer_visibly() {
         failure.to_string(),
         "the informer of configmaps.v1 broke: a task of the informer panicked, as its own message says"
     );
-    assert_eq!(broken.status().life, Life::Failed(failure.message));
+    assert_eq!(broken.status().phase, InformerPhase::Failed(failure.message));
     assert_eq!(broken.wait_for_sync().await, Err(Stopped));
     assert!(broken.add_handler(Log::new().handler()).is_err());
     assert!(factory.wait_for_sync().await.is_err(), "also for who asks later");
@@ -634,7 +637,7 @@ async fn index_that_panics_breaks_its_informer_visibly() {
     let (factory, broken, well) =
         with_one_that_breaks(&cluster, |options| options.index(Panics)).await;
     assert_eq!(factory.wait_for_failure().await.resource, config_maps());
-    assert!(matches!(broken.status().life, Life::Failed(_)));
+    assert!(matches!(broken.status().phase, InformerPhase::Failed(_)));
     assert_eq!(broken.lister().list().iter().count(), 0, "it can still be read");
     well.wait_for_sync().await.expect("the others run");
     factory.shut_down().await;

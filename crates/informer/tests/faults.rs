@@ -310,6 +310,21 @@ async fn audit_finds_and_repairs_what_a_watch_has_lost() {
     informer.end().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn audit_that_is_due_while_a_watch_is_unanswered_is_no_failure() {
+    let (informer, mut server, wire, _log) = watching(options().audit(MINUTE), &["a"]).await;
+    pass(59 * SECOND).await;
+    drop(wire);
+    // The watch is resumed, and the server does not answer it.
+    let unanswered = server.asked().await;
+    assert_eq!(unanswered.from(), Some("1"));
+    unanswered.stays_unanswered().await;
+    let asked = server.asked_already().expect("the list follows at once");
+    assert_eq!(asked.from(), None);
+    assert_eq!(counts(&informer).errors, 0);
+    informer.end().await;
+}
+
 // 7: another server answers, which lags behind.
 
 #[tokio::test(start_paused = true)]

@@ -201,7 +201,7 @@ async fn undecodable_secret_in_a_watch_shows_nothing() {
         informer.end().await;
         shown.add_log(&log);
         let shown = shown.has_no_secret(secret);
-        assert!(shown.contains("Life") || shown.contains("Synced"), "something is shown");
+        assert!(shown.contains("InformerPhase") || shown.contains("Synced"), "something is shown");
     }
     assert!(quarantined > 50, "{quarantined}");
 }

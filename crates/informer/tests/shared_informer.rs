@@ -11,7 +11,7 @@ use support::by_hand::{self, object, object_of};
 use support::{Cluster, Log, Running, content, idle, pass, text};
 use tokio_util::sync::CancellationToken;
 use windlass_informer::{
-    Event, HandlerOptions, InformerOptions, Life, Stopped, Subscription, filtered,
+    Event, HandlerOptions, InformerOptions, InformerPhase, Stopped, Subscription, filtered,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -208,7 +208,7 @@ async fn panicking_handler_misses_one_event_and_others_none() {
     assert_eq!(other.take().await.len(), 5);
     let status = registration.status();
     assert_eq!((&*status.name, status.panics, status.delivered), ("panics", 2, 5));
-    assert_eq!(informer.status().life, Life::Synced);
+    assert_eq!(informer.status().phase, InformerPhase::Synced);
     informer.end().await;
 }
 
@@ -402,7 +402,7 @@ async fn nothing_can_be_added_after_the_end_and_the_cache_stays_readable() {
     assert!(registration.wait_for_sync().await);
     informer.stop.cancel();
     assert_eq!(informer.ended().await, Ok(()));
-    assert_eq!(informer.status().life, Life::Stopped);
+    assert_eq!(informer.status().phase, InformerPhase::Stopped);
     assert_eq!(informer.add_handler(log.handler()).map(drop), Err(Stopped));
     assert_eq!(informer.subscribe().map(drop), Err(Stopped));
     assert!(subscription.next().await.is_none());
@@ -435,7 +435,7 @@ async fn dropping_the_run_future_ends_everything() {
     idle().await;
     assert!(registration.has_synced());
     let status = informer.status();
-    assert_eq!((status.life, status.handlers.len()), (Life::Stopped, 0));
+    assert_eq!((status.phase, status.handlers.len()), (InformerPhase::Stopped, 0));
     assert_eq!(informer.add_handler(Log::new().handler()).map(drop), Err(Stopped));
     cluster.create("b").await;
     idle().await;
@@ -452,7 +452,7 @@ async fn informer_that_is_stopped_before_it_runs_keeps_nobody_waiting() {
     assert!(!registration.wait_for_sync().await);
     assert_eq!(informer.add_handler(Log::new().handler()).map(drop), Err(Stopped));
     assert_eq!(informer.run(CancellationToken::new()).await, Err(Stopped));
-    assert_eq!((cluster.asked("watch"), informer.status().life), (0, Life::Stopped));
+    assert_eq!((cluster.asked("watch"), informer.status().phase), (0, InformerPhase::Stopped));
 }
 
 #[tokio::test(start_paused = true)]
@@ -483,7 +483,7 @@ async fn informer_stops_when_its_last_user_leaves() {
     for user in [Some(shared), Some(clone)] {
         drop(user);
         idle().await;
-        assert_eq!(factory.status()[0].life, Life::Synced, "others use it");
+        assert_eq!(factory.status()[0].phase, InformerPhase::Synced, "others use it");
     }
     drop(also);
     idle().await;
@@ -509,7 +509,7 @@ async fn end_waits_for_the_event_that_a_handler_is_at() {
     informer.add_handler(slow).expect("it runs");
     is_in.await.expect("it was called");
     informer.stop.cancel();
-    while informer.status().life != Life::Stopped {
+    while informer.status().phase != InformerPhase::Stopped {
         tokio::task::yield_now().await;
     }
     assert!(log.take_now().is_empty(), "it is still at it");

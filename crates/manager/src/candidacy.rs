@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use crate::election::{Elector, Ended, Leadership};
+use crate::election::{ElectionEnd, Elector, Leadership};
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
@@ -18,7 +18,7 @@ pub(crate) struct Candidacy {
     /// The election under way.
     election: Group,
     /// How it ended. `None` if none is under way.
-    ended: Option<oneshot::Receiver<Ended>>,
+    ended: Option<oneshot::Receiver<ElectionEnd>>,
     is_leading: bool,
 }
 
@@ -76,9 +76,9 @@ impl Candidacy {
             ended = ended => {
                 (self.ended, self.is_leading) = (None, false);
                 match ended {
-                    Ok(Ended::Lost) => Change::Lost(self.on_lost),
+                    Ok(ElectionEnd::Lost) => Change::Lost(self.on_lost),
                     // The manager is stopping.
-                    Ok(Ended::Stopped) => std::future::pending().await,
+                    Ok(ElectionEnd::Stopped) => std::future::pending().await,
                     Err(_) => Change::Failed(self.election.wait_for_failure().await),
                 }
             }

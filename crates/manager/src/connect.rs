@@ -1,24 +1,26 @@
 //! Finds the cluster of a manager, makes its clients, and waits until its API server answers.
 
 use std::fmt;
+use std::pin::pin;
 use std::time::Duration;
 
 use kube::Client;
 use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower::BoxError;
-use windlass_informer::{ClientStack, ConnectError, RequestError, error_chain, safe_message};
+use windlass_informer::{
+    ClientStack, ConnectError, RequestError, SourceError, error_chain, safe_message,
+};
 
 use crate::error::ManagerError;
 use crate::options::Options;
 
-/// How long a manager tries at its start to get an answer of the API server. The last attempt may
-/// begin at the end of this time.
+/// How long a manager tries at its start to get an answer of the API server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an attempt may take, so that the first warning comes soon.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this time without an answer a warning is logged. The request goes on.
+const WARN_AFTER: Duration = Duration::from_secs(5);
 
 /// The first pause between two attempts; it doubles with each.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -82,42 +84,74 @@ impl Cluster {
     }
 }
 
+/// Why there is no answer of the API server.
+enum NoAnswer {
+    /// It cannot be reached, for this reason.
+    Unreachable(String),
+    /// Its certificate is not accepted, for this reason. Waiting does not help.
+    Untrusted(String),
+}
+
 /// Waits until the API server at this URL answers. Any answer will do, also 401 or 403: the request
-/// that needs the permission reports it with more detail. Logs a warning after the first failure.
+/// that needs the permission reports it with more detail. Logs a warning when the first attempt
+/// fails, or has no answer for a while.
 pub(crate) async fn wait_for_server(client: &Client, server: &str) -> Result<(), ManagerError> {
     let deadline = Instant::now() + SERVER_TIMEOUT;
-    let mut pause = PAUSE;
-    while let Some(cause) = why_unreachable(client).await {
-        if Instant::now() + pause > deadline {
-            return Err(ManagerError::Unreachable { server: server.to_owned(), cause });
-        }
-        if pause == PAUSE {
+    let (mut pause, mut is_first) = (PAUSE, true);
+    let mut warn = |cause: &str| {
+        if std::mem::take(&mut is_first) {
             let seconds = SERVER_TIMEOUT.as_secs();
             tracing::warn!(
-                "cannot reach the API server at {server}: {cause}; trying again for {seconds} s"
+                "cannot reach the API server at {server}: {cause}; trying for {seconds} s"
             );
         }
+    };
+    loop {
+        let mut attempt = pin!(attempt(client));
+        let began = Instant::now();
+        let result = if let Ok(result) = timeout(WARN_AFTER, &mut attempt).await {
+            result
+        } else {
+            warn(&no_answer_since(began));
+            let answered = timeout_at(deadline, attempt).await;
+            answered.unwrap_or_else(|_| Err(NoAnswer::Unreachable(no_answer_since(began))))
+        };
+        let server = server.to_owned();
+        let cause = match result {
+            Ok(()) => return Ok(()),
+            Err(NoAnswer::Untrusted(cause)) => {
+                return Err(ManagerError::Untrusted { server, cause });
+            }
+            Err(NoAnswer::Unreachable(cause)) => cause,
+        };
+        if Instant::now() + pause > deadline {
+            return Err(ManagerError::Unreachable { server, cause });
+        }
+        warn(&cause);
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
-    Ok(())
 }
 
-/// Sends a request, and returns why the server is unreachable. `None` if it answered, or if nothing
-/// was sent because the credentials or the configuration are unusable: the next request reports it.
-async fn why_unreachable(client: &Client) -> Option<String> {
-    match timeout(ATTEMPT_TIMEOUT, client.apiserver_version()).await {
-        Err(_) => Some(format!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
-        Ok(Err(error @ (kube::Error::Service(_) | kube::Error::HyperError(_)))) => {
-            if error_chain(&error).any(|one| one.is::<ConnectError>() || one.is::<AuthError>()) {
-                return None;
-            }
-            // Which request failed is of no interest here.
-            let request = error_chain(&error).find_map(|one| one.downcast_ref::<RequestError>());
-            Some(request.map_or_else(|| safe_message(&error), |one| safe_message(&*one.source)))
-        }
-        Ok(_) => None,
+fn no_answer_since(began: Instant) -> String {
+    format!("no answer within {} s", began.elapsed().as_secs())
+}
+
+/// Sends a request. It is `Ok` if the server answered, or if nothing was sent because the
+/// credentials or the configuration are unusable: the next request reports that.
+async fn attempt(client: &Client) -> Result<(), NoAnswer> {
+    let answer = client.apiserver_version().await;
+    let Err(error @ (kube::Error::Service(_) | kube::Error::HyperError(_))) = answer else {
+        return Ok(());
+    };
+    if error_chain(&error).any(|one| one.is::<ConnectError>() || one.is::<AuthError>()) {
+        return Ok(());
     }
+    // Which request failed is of no interest here.
+    let request = error_chain(&error).find_map(|one| one.downcast_ref::<RequestError>());
+    let cause = request.map_or_else(|| safe_message(&error), |one| safe_message(&*one.source));
+    let is_untrusted = SourceError::transport(&error).is_untrusted();
+    Err(if is_untrusted { NoAnswer::Untrusted(cause) } else { NoAnswer::Unreachable(cause) })
 }
 
 /// The configuration, and where it was found.
@@ -171,5 +205,51 @@ fn found_by_default() -> String {
     match std::env::var("KUBECONFIG") {
         Ok(path) if !path.is_empty() => format!("kubeconfig {path}"),
         _ => "kubeconfig ~/.kube/config".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A client of a server that answers after this time.
+    fn answering_after(time: Duration) -> Client {
+        let service = service_fn(move |_: Request<Body>| async move {
+            sleep(time).await;
+            Ok::<_, BoxError>(Response::new(Body::empty()))
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_server_is_waited_for() {
+        let (client, began) = (answering_after(Duration::from_secs(20)), Instant::now());
+        wait_for_server(&client, "https://one").await.expect("it answers");
+        assert_eq!(began.elapsed(), Duration::from_secs(20), "with its first request");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_server_is_given_up() {
+        let (client, began) = (answering_after(Duration::from_hours(1)), Instant::now());
+        let error = wait_for_server(&client, "https://one").await.expect_err("it is silent");
+        assert_eq!(began.elapsed(), SERVER_TIMEOUT);
+        let start = "cannot reach the API server at https://one: no answer within 30 s; check";
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unusable_credentials_are_left_to_the_next_request() {
+        let service = service_fn(|_: Request<Body>| async {
+            let error = ConnectError::Credentials("the plugin failed".to_owned());
+            Err::<Response<Body>, BoxError>(error.into())
+        });
+        let began = Instant::now();
+        let client = Client::new(service, "default");
+        wait_for_server(&client, "https://one").await.expect("nothing was sent");
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

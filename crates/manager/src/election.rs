@@ -35,5 +35,5 @@ mod elector;
 mod record;
 mod timing;
 
-pub use elector::{Elector, ElectorBuilder, Ended, InvalidElection, Leadership};
+pub use elector::{ElectionEnd, Elector, ElectorBuilder, InvalidElection, Leadership};
 pub use timing::{InvalidTiming, Timing};

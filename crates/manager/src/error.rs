@@ -32,6 +32,17 @@ pub enum ManagerError {
         /// Why the last attempt failed.
         cause: String,
     },
+    /// The API server was reached when the manager started, but its certificate is not accepted.
+    #[error(
+        "the certificate of the API server at {server} is not accepted: {cause}; check \
+         certificate-authority, tls-server-name and the URL of the server in the kubeconfig"
+    )]
+    Untrusted {
+        /// The URL of the server.
+        server: String,
+        /// What is wrong with the certificate.
+        cause: String,
+    },
     /// The logs, the signals or the HTTP endpoints cannot be set up.
     #[error("{0}")]
     Setup(String),

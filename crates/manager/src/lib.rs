@@ -46,7 +46,7 @@ pub use connect::NoCluster;
 
 pub use controllers::{AnyController, OnWrite};
 pub use election::{
-    Elector, ElectorBuilder, Ended, InvalidElection, InvalidTiming, Leadership, Timing,
+    ElectionEnd, Elector, ElectorBuilder, InvalidElection, InvalidTiming, Leadership, Timing,
 };
 pub use error::ManagerError;
 pub use fence::{Fence, TookTooLong};

@@ -117,8 +117,7 @@ pub struct Options {
     /// The URL at which the API server calls the webhooks instead of a Service: for an operator
     /// that runs outside of the cluster. Port 0 stands for the port that is served
     #[arg(
-        long, value_name = "URL", env = "WEBHOOK_URL", conflicts_with = "webhook_service",
-        value_parser = webhook_url
+        long, value_name = "URL", env = "WEBHOOK_URL", value_parser = webhook_url
     )]
     pub webhook_url: Option<String>,
 
@@ -246,7 +245,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// The longest name of a namespace.
 const NAMESPACE_MAX: usize = 63;
 
-/// Checks the name of a namespace. An empty one stands for all.
+/// Checks the name of a namespace. Empty ones are ignored.
 fn namespace(text: &str) -> Result<String, String> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_name = text.len() <= NAMESPACE_MAX
@@ -268,12 +267,13 @@ fn webhook_url(text: &str) -> Result<String, String> {
         .ok_or_else(|| "not a base URL such as https://192.0.2.1:9443".to_owned())
 }
 
-/// Parses an `https` URL with a host and without a path.
+/// Parses an `https` URL of a host and perhaps a port, without anything else.
 pub(crate) fn base_url(text: &str) -> Option<Uri> {
     let url: Uri = text.parse().ok()?;
-    let is_base =
-        url.scheme_str() == Some("https") && url.host().is_some() && matches!(url.path(), "" | "/");
-    is_base.then_some(url)
+    let has_more = !matches!(url.path(), "" | "/") || url.query().is_some();
+    let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    let is_base = url.scheme_str() == Some("https") && url.host().is_some();
+    (is_base && !has_more && !has_user).then_some(url)
 }
 
 #[cfg(test)]
@@ -325,11 +325,18 @@ mod tests {
         }
         let error = refusal(&format!("--namespace={}", "a".repeat(64)));
         assert!(error.contains("not a name of a namespace"), "{error}");
-        for wrong in ["nonsense", "192.0.2.1:9443", "http://192.0.2.1", "https://192.0.2.1/hooks"] {
+        for wrong in [
+            "nonsense",
+            "192.0.2.1:9443",
+            "http://192.0.2.1",
+            "https://192.0.2.1/hooks",
+            "https://192.0.2.1?a=b",
+            "https://me:secret@192.0.2.1",
+        ] {
             let error = refusal(&format!("--webhook-url={wrong}"));
             assert!(error.contains("not a base URL such as https://192.0.2.1:9443"), "{error}");
         }
-        parse("--webhook-url=").expect("as if it was not given");
+        parse("--webhook-url= --webhook-service=s").expect("as if the URL was not given");
         let options = parse("--webhook-url https://[::1]:0/ --namespace shop-1").expect("options");
         assert_eq!(options.webhook_url.as_deref(), Some("https://[::1]:0/"));
     }

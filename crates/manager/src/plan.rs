@@ -13,7 +13,7 @@ use crate::controllers::Parts;
 use crate::error::ManagerError;
 use crate::manager::Manager;
 use crate::options::PlanFormat;
-use crate::run::cluster;
+use crate::run::connect_cluster;
 
 /// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ impl OperatorPlan {
 
 /// Runs all controllers in plan mode.
 pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
-    let Cluster { make_client, found, server } = cluster(&mut manager).await?;
+    let Cluster { make_client, found, server } = connect_cluster(&mut manager).await?;
     tracing::info!(cluster = found, "planning: nothing will be changed");
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
     if let Some(server) = &server {

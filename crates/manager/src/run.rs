@@ -49,7 +49,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
         Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
         None => None,
     };
-    let Cluster { make_client, found, server } = cluster(&mut manager).await?;
+    let Cluster { make_client, found, server } = connect_cluster(&mut manager).await?;
     log_configuration(&manager, &found, &endpoints);
     if manager.has_metrics {
         manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
@@ -122,7 +122,7 @@ async fn stop_service(
 }
 
 /// The cluster of a manager.
-pub(crate) async fn cluster(manager: &mut Manager) -> Result<Cluster, ManagerError> {
+pub(crate) async fn connect_cluster(manager: &mut Manager) -> Result<Cluster, ManagerError> {
     match manager.make_client.take() {
         Some(make_client) => {
             let found = "by Manager::connect".to_owned();

@@ -260,13 +260,19 @@ fn target(
     namespace: &str,
     bound_port: u16,
 ) -> Result<(ClientTarget, Vec<String>), ManagerError> {
-    let url = options.webhook_url.as_ref().filter(|url| !url.is_empty());
+    let (url, service) =
+        (given(options.webhook_url.as_ref()), given(options.webhook_service.as_ref()));
     let Some(url) = url else {
-        let service = options.webhook_service.clone().unwrap_or_else(|| name.to_owned());
+        let service = service.unwrap_or(name).to_owned();
         let names = service_names(&service, namespace).to_vec();
         let namespace = namespace.to_owned();
         return Ok((ClientTarget::Service { namespace, name: service, port: None }, names));
     };
+    if service.is_some() {
+        let message = "--webhook-url and --webhook-service exclude each other: the API server \
+                       calls webhooks by a URL or by a Service";
+        return Err(ManagerError::Setup(message.to_owned()));
+    }
     let invalid = || {
         ManagerError::Setup(format!(
             "--webhook-url {url:?} is no base URL: give one such as https://192.0.2.1:9443"
@@ -283,6 +289,11 @@ fn target(
     Ok((ClientTarget::Url(format!("https://{host}:{port}")), names))
 }
 
+/// The value of an option. An empty one, as from an empty environment variable, is none.
+fn given(value: Option<&String>) -> Option<&str> {
+    value.map(String::as_str).filter(|value| !value.is_empty())
+}
+
 /// The warning for a process outside of a cluster whose webhooks the API server calls by a Service.
 /// Not an error, because a tunnel may lead from the Service to the process. If the Service was
 /// named, somebody has thought of that.
@@ -292,12 +303,13 @@ fn unreachable_service(
     is_in_pod: bool,
 ) -> Option<String> {
     let ClientTarget::Service { namespace, name, .. } = target else { return None };
-    (!is_in_pod && options.webhook_service.is_none()).then(|| {
+    (!is_in_pod && given(options.webhook_service.as_ref()).is_none()).then(|| {
         format!(
             "this process does not run in a pod, and the API server is told to call its webhooks \
-             by the Service {namespace}/{name}: requests that need them fail; give --webhook-url \
-             https://HOST:PORT, the address at which the API server reaches this machine, or, if a \
-             tunnel leads from the Service to it, --webhook-service {name}"
+             by the Service {namespace}/{name}: requests that need them fail, or are answered by \
+             the replicas in the cluster; give --webhook-url https://HOST:PORT, the address at which \
+             the API server reaches this machine, or, if a tunnel leads from the Service to it, \
+             --webhook-service {name}"
         )
     })
 }
@@ -334,7 +346,23 @@ mod tests {
         assert_eq!(warning(&Options::default(), true), None);
         let url = Options { webhook_url: Some("https://192.0.2.1".into()), ..Options::default() };
         assert_eq!(warning(&url, false), None);
-        let named = Options { webhook_service: Some("gadgets".into()), ..Options::default() };
-        assert_eq!(warning(&named, false), None);
+        let named = |name: &str| Options {
+            webhook_service: Some(name.into()),
+            webhook_url: Some(String::new()),
+            ..Options::default()
+        };
+        assert_eq!(warning(&named("gadgets"), false), None);
+        assert!(warning(&named(""), false).is_some(), "as if it was not given");
+    }
+
+    #[test]
+    fn url_and_service_exclude_each_other() {
+        let both = Options {
+            webhook_url: Some("https://192.0.2.1".into()),
+            webhook_service: Some("gadgets".into()),
+            ..Options::default()
+        };
+        let error = target(&both, "gadgets", "shop", 9443).expect_err("two ways to call them");
+        assert!(error.to_string().contains("exclude each other"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! What an on-call engineer reads when an operator does not start: one line that says what to do,
 //! and a check that names what fails. (`manager.rs` has the missing definition.)
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tower::ServiceExt as _;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
 use windlass_testkit::Log;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Tls};
 
 /// A reconciler that does nothing.
 struct Nothing;
@@ -150,7 +151,23 @@ async fn server_that_is_not_there_is_warned_of_at_once_and_named_in_the_end() {
     let warnings = log.lines_with(&start);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("WARN"), "{warnings:?}");
-    assert!(warnings[0].ends_with("; trying again for 30 s"), "{warnings:?}");
+    assert!(warnings[0].ends_with("; trying for 30 s"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn certificate_that_is_not_accepted_is_named_at_once() {
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let tls = Tls::generate(Ipv4Addr::LOCALHOST.into()).expect("a certificate");
+    let listening = ApiServer::new().listen_tls(address, &tls).await.expect("it listens");
+    let server = listening.url();
+    let log = Log::start();
+    // The kubeconfig names no authority, and no public one has signed this certificate.
+    let (error, _) = error_of_kubeconfig(&kubeconfig(&server, "")).await;
+    let start = format!("the certificate of the API server at {server} is not accepted: ");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(error.ends_with("URL of the server in the kubeconfig"), "{error}");
+    assert_eq!(log.lines_with("cannot reach"), [""; 0]);
+    listening.stop().await;
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_informer::ClientStack;
-use windlass_manager::{Elector, Ended, InvalidElection, Leadership, NotLeader, TookTooLong};
+use windlass_manager::{ElectionEnd, Elector, InvalidElection, Leadership, NotLeader, TookTooLong};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::on_each_cluster;
 
@@ -42,7 +42,7 @@ async fn leader_that_stops_releases_the_lease_and_a_standby_leads_at_once() {
     second.wait_for_leader("first").await;
 
     let stopped = Instant::now();
-    assert_eq!(first.stop().await, Ended::Stopped);
+    assert_eq!(first.stop().await, ElectionEnd::Stopped);
     assert_eq!(holder(&leases(&server)).await, "");
     second.wait_until_leading().await;
     // Its next try, and not the end of the lease.
@@ -60,7 +60,7 @@ async fn leader_that_is_cut_off_stops_leading_before_a_standby_takes_over() {
         second.wait_for_leader("first").await;
         let cut = Instant::now();
         first.set_line(trouble);
-        assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+        assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
         assert!(cut.elapsed() <= Duration::from_secs(10), "the renew deadline");
         assert!(!first.fence.is_open());
         assert!(!first.leadership.borrow().is_leading());
@@ -80,7 +80,7 @@ async fn elector_whose_server_hangs_can_be_stopped() {
     leader.set_line(HANGS);
     tokio::time::sleep(Duration::from_secs(3)).await;
     let began = Instant::now();
-    assert_eq!(leader.stop().await, Ended::Stopped);
+    assert_eq!(leader.stop().await, ElectionEnd::Stopped);
     assert!(began.elapsed() <= Duration::from_secs(5), "it gives up the release");
 }
 
@@ -92,7 +92,7 @@ async fn lease_is_released_if_the_answer_to_the_last_renewal_was_lost() {
     let lost = FaultRule::new(Fault::LoseAnswer).resource("leases").verb("update");
     server.faults().add(lost.times(1));
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(leader.stop().await, Ended::Stopped);
+    assert_eq!(leader.stop().await, ElectionEnd::Stopped);
     assert_eq!(holder(&leases(&server)).await, "");
 }
 
@@ -108,7 +108,7 @@ async fn lease_is_released_if_nobody_knows_whether_it_was_taken() {
     let replica = Replica::start(&tasks, &server, "first");
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(server.faults().struck(failed), 1);
-    assert_eq!(replica.stop().await, Ended::Stopped);
+    assert_eq!(replica.stop().await, ElectionEnd::Stopped);
     assert_eq!(holder(&leases(&server)).await, "");
 }
 
@@ -190,7 +190,7 @@ async fn leader_whose_lease_is_given_to_another_by_hand_stops_leading() {
     let patch = serde_json::json!({"spec": {"holderIdentity": "a person"}});
     let params = PatchParams::default();
     leases(&server).patch(NAME, &params, &Patch::Merge(patch)).await.expect("it is patched");
-    assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+    assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
     // Nobody renews for that person, so another replica leads when the lease has expired.
     Replica::start(&tasks, &server, "second").wait_until_leading().await;
 }
@@ -239,7 +239,7 @@ async fn replica_that_dies_is_followed_by_another() {
         leads(&mut second_leads).await;
         assert!(!fence.is_open(), "the first must have stopped before the second leads");
         stop.cancel();
-        assert_eq!(standby.await.expect("no panic"), Ended::Stopped);
+        assert_eq!(standby.await.expect("no panic"), ElectionEnd::Stopped);
         let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
         assert_eq!(holder(&leases).await, "", "the Lease was released");
     })

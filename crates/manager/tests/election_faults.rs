@@ -11,7 +11,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
-use windlass_manager::{Elector, Ended, Leadership};
+use windlass_manager::{ElectionEnd, Elector, Leadership};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::on_each_cluster;
 
@@ -36,7 +36,7 @@ async fn leader_that_was_paused_past_its_lease_goes_on_as_one_that_lost_it() {
     let version = leases(&server).get(NAME).await.expect("a Lease").metadata.resource_version;
 
     first.set_paused(false);
-    assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+    assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
     let lease = leases(&server).get(NAME).await.expect("a Lease");
     assert_eq!(lease.metadata.resource_version, version, "it did not write the Lease");
     assert!(second.leadership.borrow().is_leading());
@@ -126,7 +126,7 @@ async fn server_that_is_too_slow_has_no_leader_until_it_is_quicker() {
     let slow = FaultRule::new(Fault::Delay(Duration::from_secs(6))).resource("leases");
     server.faults().add(slow);
     let_pass(&[&first.fence, &second.fence], Duration::from_mins(2)).await;
-    assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+    assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
     assert!(!second.leadership.borrow().is_leading());
     server.faults().clear();
     second.wait_until_leading().await;
@@ -253,7 +253,7 @@ async fn server_that_is_restored_to_a_time_of_another_holder_has_one_leader_in_t
     let fences = [&old.fence, &first.fence, &second.fence];
     let_pass(&fences, TAKEOVER + Duration::from_secs(10)).await;
     // For the server another replica holds the Lease, so the leader stops. That one is dead.
-    assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+    assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
     assert!(second.leadership.borrow().is_leading());
 }
 
@@ -285,7 +285,7 @@ async fn leaders_that_are_paused_cut_off_or_dead_are_followed_by_the_next() {
         };
         assert!(!first.fence.is_open(), "it was closed before the next one leads");
         first.set_paused(false);
-        assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+        assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
 
         leader.leadership.mark_unchanged();
         leader.run.abort();
@@ -294,7 +294,7 @@ async fn leaders_that_are_paused_cut_off_or_dead_are_followed_by_the_next() {
         let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
         let lease = leases.get(NAME).await.expect("a Lease");
         assert_eq!(lease.spec.and_then(|spec| spec.lease_transitions), Some(2));
-        assert_eq!(standby.stop().await, Ended::Stopped);
+        assert_eq!(standby.stop().await, ElectionEnd::Stopped);
         // A Lease that was released and made again by hand is nobody's.
         leases.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
         let mut made = Lease::default();

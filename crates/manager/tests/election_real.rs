@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use tokio_util::task::TaskTracker;
-use windlass_manager::Ended;
+use windlass_manager::ElectionEnd;
 use windlass_testkit::cluster::real_tier_is_on;
 use windlass_testkit::{RealCluster, RealOptions, TestCluster};
 
@@ -91,7 +91,7 @@ async fn leader_that_is_cut_off_stops_before_the_standby_leads_and_learns_it_aft
         pair.leader.set_line(WORKS);
         pair.let_pass(A_WHILE).await;
         assert!(led_on(&mut pair.standby));
-        assert_eq!(pair.leader.run.await.expect("no panic"), Ended::Lost);
+        assert_eq!(pair.leader.run.await.expect("no panic"), ElectionEnd::Lost);
     }
 }
 
@@ -145,7 +145,7 @@ async fn leader_whose_lease_is_given_to_another_by_hand_stops_and_the_standby_wa
     let mut pair = Pair::start(&cluster).await;
     patch(&pair.leases, json!({"spec": {"holderIdentity": "somebody else"}})).await;
     pair.let_pass(TAKEOVER).await;
-    assert_eq!(pair.leader.run.await.expect("no panic"), Ended::Lost);
+    assert_eq!(pair.leader.run.await.expect("no panic"), ElectionEnd::Lost);
     pair.standby.wait_until_leading().await;
     assert_eq!(holder(&pair.leases).await, "standby");
 }

@@ -6,7 +6,8 @@
 //! - If the status is 201, the write has created the object.
 //! - If the request names a version, the server refuses it unless the object has that version. So
 //!   the write has changed the object if, and only if, the answer has another one.
-//!   [`Live`](crate::Live) names one in `update`, `update_status` and `modify`.
+//!   [`Live`](crate::Live) names one in `update`, `update_status` and `modify`, and in a `delete`
+//!   that is bound to a version.
 //! - A version that a cache showed before the request was sent was not made by the write, so the
 //!   write has changed nothing.
 //! - `metadata.managedFields` says when each manager last changed fields, to the second. If the
@@ -42,6 +43,14 @@ pub(crate) struct Before {
 #[serde(default)]
 struct Object {
     metadata: Metadata,
+    /// Of the options of a delete.
+    preconditions: Preconditions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Preconditions {
+    resource_version: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,7 +74,8 @@ impl Before {
     pub(crate) fn of(body: &[u8], manager: Option<String>, shown: Option<ResourceVersion>) -> Self {
         // A JSON patch or YAML is not read.
         let object: Object = serde_json::from_slice(body).unwrap_or_default();
-        let named = object.metadata.resource_version.as_deref();
+        let named = object.metadata.resource_version.or(object.preconditions.resource_version);
+        let named = named.as_deref();
         // These two mean any version.
         let named = named.filter(|named| !matches!(*named, "" | "0")).map(ResourceVersion::new);
         Self { manager, named, shown }
@@ -185,6 +195,8 @@ mod tests {
             (r#"{"metadata":{"resourceVersion":"7"},"spec":{"a":[1]}}"#, Some("7")),
             (r#"{"metadata":{"resourceVersion":"0"}}"#, None),
             (r#"{"metadata":{"resourceVersion":""}}"#, None),
+            (r#"{"preconditions":{"uid":"u","resourceVersion":"7"}}"#, Some("7")),
+            (r#"{"preconditions":{"uid":"u"}}"#, None),
             (r#"{"metadata":{}}"#, None),
             (r#"[{"op":"remove","path":"/data"}]"#, None),
             ("metadata:\n  resourceVersion: '7'\n", None),

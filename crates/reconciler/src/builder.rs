@@ -354,7 +354,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             on_error: self.on_error.or(defaults.on_error),
             pause: self.pause,
             inactive,
-            readers: Arc::clone(&self.handle.readers),
+            subscribers: Arc::clone(&self.handle.subscribers),
             running: Running::new(WARN_AFTER),
             journal: Journal::new(),
             ids,

@@ -16,7 +16,7 @@ use crate::frozen::FrozenCaches;
 use crate::journal::EVENTS_PER_RUN;
 use crate::live::{Live, LiveResource};
 use crate::objects::{AnyObject, ObjectKind, ObjectRef};
-use crate::origin::Origin;
+use crate::origin::SpanOrigin;
 use crate::ownership::{Owner, OwnershipError};
 use crate::plan::PlanRecorder;
 use crate::rebase::Rebased;
@@ -47,7 +47,7 @@ pub struct RunContext {
     /// What the run would write; `None` if it really writes.
     pub(crate) plan: Option<PlanRecorder>,
     /// Set once the run has a span.
-    pub(crate) origin: Origin,
+    pub(crate) origin: SpanOrigin,
     /// A client, and the log of what is written through it. Created on first use, because most runs
     /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,

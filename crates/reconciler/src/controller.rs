@@ -259,7 +259,7 @@ impl<K: ObjectType> Controller<K> {
         self.wait_for_sync().await?;
         // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
         let is_delayed = |status: &KeyStatus<_, _>| {
-            status.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some())
+            status.next_run.as_ref().is_some_and(|run| run.due.is_some())
         };
         for status in self.queue().snapshot().keys.into_iter().filter(is_delayed) {
             self.work.enqueuer.add(status.key, Add::now(), Cause::Timer);

@@ -38,8 +38,8 @@ impl Debounce {
         self.quiet.min(self.at_most)
     }
 
-    /// How much longer a key has to wait. `None` if it may run: then its events are forgotten.
-    pub(crate) fn wait_of(&self, key: &ObjectKey) -> Option<Duration> {
+    /// Forgets the events of a key that may run. Returns how much longer another one has to wait.
+    pub(crate) fn take_if_due(&self, key: &ObjectKey) -> Option<Duration> {
         let mut events = self.lock();
         let (first, last) = *events.get(key)?;
         let due = (last + self.quiet).min(first + self.at_most);

@@ -31,14 +31,14 @@ pub(crate) struct Expectations {
 
 #[derive(Debug)]
 struct State {
-    keys: HashMap<ObjectKey, Pending, RandomState>,
+    keys: HashMap<ObjectKey, PendingWrites, RandomState>,
     /// The number of keys at which the next sweep happens.
     sweep_at: usize,
 }
 
 /// What the runs of a key have written.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingWrites {
     /// In the order in which they were made.
     pub(crate) writes: Vec<Recorded>,
     /// Whether there may have been another write, whose answer was lost.
@@ -59,7 +59,7 @@ impl Expectations {
     pub(crate) fn put(
         &self,
         key: &ObjectKey,
-        pending: Pending,
+        pending: PendingWrites,
         is_seen: impl Fn(&Recorded) -> bool,
     ) {
         if pending.is_empty() {
@@ -70,15 +70,16 @@ impl Expectations {
         held.append(pending, &is_seen);
         held.since = Instant::now();
         if state.keys.len() >= state.sweep_at {
-            let is_awaited =
-                |pending: &Pending| pending.has_unknown || !pending.writes.iter().all(&is_seen);
+            let is_awaited = |pending: &PendingWrites| {
+                pending.has_unknown || !pending.writes.iter().all(&is_seen)
+            };
             state.keys.retain(|_, pending| is_awaited(pending));
             state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
         }
     }
 
     /// Puts back what was taken, and is still not seen.
-    pub(crate) fn put_back(&self, key: &ObjectKey, mut pending: Pending) {
+    pub(crate) fn put_back(&self, key: &ObjectKey, mut pending: PendingWrites) {
         if pending.is_empty() {
             return;
         }
@@ -92,7 +93,7 @@ impl Expectations {
     }
 
     /// Takes what the runs of a key have written since the last call.
-    pub(crate) fn take(&self, key: &ObjectKey) -> Option<Pending> {
+    pub(crate) fn take(&self, key: &ObjectKey) -> Option<PendingWrites> {
         self.lock().keys.remove(key)
     }
 
@@ -101,7 +102,7 @@ impl Expectations {
     }
 }
 
-impl Pending {
+impl PendingWrites {
     /// Notes a write; `None` for a write whose result is unknown.
     pub(crate) fn note(&mut self, recorded: Option<Recorded>, is_seen: impl Fn(&Recorded) -> bool) {
         let Some(recorded) = recorded else {
@@ -115,7 +116,7 @@ impl Pending {
         }
     }
 
-    fn append(&mut self, later: Pending, is_seen: impl Fn(&Recorded) -> bool) {
+    fn append(&mut self, later: PendingWrites, is_seen: impl Fn(&Recorded) -> bool) {
         self.has_unknown |= later.has_unknown;
         for recorded in later.writes {
             self.note(Some(recorded), &is_seen);
@@ -152,7 +153,7 @@ impl Pending {
     }
 }
 
-impl Default for Pending {
+impl Default for PendingWrites {
     fn default() -> Self {
         let since = Instant::now();
         Self { writes: Vec::new(), has_unknown: false, since, forget_at: WRITES_MIN }
@@ -193,13 +194,13 @@ mod tests {
         recorded(Verb::Delete, target("pods", name), answer.as_bytes())
     }
 
-    fn told(pending: &Pending) -> Vec<String> {
+    fn told(pending: &PendingWrites) -> Vec<String> {
         pending.writes.iter().map(|recorded| recorded.write.to_string()).collect()
     }
 
     #[test]
     fn writes_that_were_seen_do_not_pile_up() {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         for number in 1..=10_000 {
             pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| true);
             assert!(pending.writes.len() < WRITES_MIN);
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn writes_to_one_object_do_not_pile_up_though_none_is_seen() {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         for number in 1..=10_000 {
             // Two kinds, whose objects have the same name.
             pending.note(Some(put("pods", "web", 2 * number, "web")), |_| false);
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn writes_to_many_objects_that_no_cache_shows_are_all_waited_for() {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         for number in 1..=1_000 {
             pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| false);
         }
@@ -232,7 +233,7 @@ mod tests {
     /// A cache that selects by labels shows one of them, and takes the other away.
     #[test]
     fn write_with_other_labels_does_not_stand_for_those_before() {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         for (version, app) in [(1, "web"), (2, "web"), (3, "other")] {
             pending.note(Some(put("pods", "web", version, app)), |_| false);
         }
@@ -243,7 +244,7 @@ mod tests {
     /// The deletion counts as seen, since the cache does not hold the object, yet.
     #[test]
     fn deletion_is_kept_with_a_creation_that_is_not_seen() {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         let is_seen = |recorded: &Recorded| recorded.write.version.is_none();
         pending.note(Some(put("pods", "brief", 1, "web")), is_seen);
         pending.note(Some(delete("brief")), is_seen);

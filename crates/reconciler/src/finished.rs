@@ -1,7 +1,7 @@
 //! Finished runs as a stream, for users.
 //!
-//! Every stream has a channel of its own. If its reader is slow, runs are left out and counted: a
-//! worker never waits for a reader.
+//! Every subscriber has a channel of its own. If it is slow, runs are left out and counted: a
+//! worker never waits for a subscriber.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use windlass_indexer::ObjectKey;
 
 use crate::journal::Run;
 
-/// How many runs wait for a reader before others are left out.
+/// How many runs wait for a subscriber before others are left out.
 const WAITING_MAX: usize = 1_024;
 
 /// The runs of a controller from now on, as they end: a stream of keys and runs. See
@@ -31,10 +31,10 @@ pub struct FinishedRuns {
 
 /// Those who read the finished runs of a controller.
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<Vec<Reader>>);
+pub(crate) struct RunSubscribers(Mutex<Vec<Subscriber>>);
 
 #[derive(Debug)]
-struct Reader {
+struct Subscriber {
     runs: mpsc::Sender<(ObjectKey, Arc<Run>)>,
     missed: Arc<AtomicU64>,
 }
@@ -54,27 +54,29 @@ impl Stream for FinishedRuns {
     }
 }
 
-impl Readers {
+impl RunSubscribers {
     pub(crate) fn add(&self) -> FinishedRuns {
         let (sender, runs) = mpsc::channel(WAITING_MAX);
         let missed = Arc::<AtomicU64>::default();
-        self.lock().push(Reader { runs: sender, missed: Arc::clone(&missed) });
+        self.lock().push(Subscriber { runs: sender, missed: Arc::clone(&missed) });
         FinishedRuns { runs, missed }
     }
 
-    /// Sends a run to all readers.
+    /// Sends a run to all subscribers.
     pub(crate) fn send(&self, key: &ObjectKey, run: &Arc<Run>) {
-        self.lock().retain(|reader| match reader.runs.try_send((key.clone(), Arc::clone(run))) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_)) => {
-                reader.missed.fetch_add(1, Ordering::Relaxed);
-                true
+        self.lock().retain(|subscriber| {
+            match subscriber.runs.try_send((key.clone(), Arc::clone(run))) {
+                Ok(()) => true,
+                Err(TrySendError::Full(_)) => {
+                    subscriber.missed.fetch_add(1, Ordering::Relaxed);
+                    true
+                }
+                Err(TrySendError::Closed(_)) => false,
             }
-            Err(TrySendError::Closed(_)) => false,
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Reader>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,8 @@ use crate::bounds::ObjectType;
 use crate::recording::WriteLog;
 use crate::source::Source;
 
-/// The caches of a controller at one moment.
+/// The caches of a controller when a run begins. They are frozen one after the other, so two of
+/// them can differ by a moment.
 pub(crate) struct FrozenCaches(Vec<FrozenCache>);
 
 /// One of them.

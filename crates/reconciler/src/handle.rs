@@ -9,7 +9,7 @@ use windlass_informer::Event;
 
 use crate::bounds::ObjectType;
 use crate::error::Error;
-use crate::finished::{FinishedRuns, Readers};
+use crate::finished::{FinishedRuns, RunSubscribers};
 use crate::key_stream::{KeyStream, Streams};
 use crate::late_sources::{AddSourceError, LateSources};
 use crate::source::SourceId;
@@ -33,7 +33,7 @@ use crate::watch::Watch;
 #[derive(Clone, Default)]
 pub struct ControllerHandle {
     pub(crate) streams: Arc<Streams>,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) subscribers: Arc<RunSubscribers>,
     /// Set when the controller is built. Weak, because a reconciler may hold a handle.
     late: Arc<OnceLock<Weak<LateSources>>>,
 }
@@ -143,7 +143,7 @@ impl ControllerHandle {
     /// [misses](FinishedRuns::missed) runs, and slows nothing down.
     #[must_use]
     pub fn finished(&self) -> FinishedRuns {
-        self.readers.add()
+        self.subscribers.add()
     }
 
     /// The controller is built.

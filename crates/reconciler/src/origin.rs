@@ -13,9 +13,9 @@
 //! Without the feature, all of this is empty.
 
 #[cfg(feature = "otel")]
-pub(crate) use linked::Origin;
+pub(crate) use linked::SpanOrigin;
 #[cfg(not(feature = "otel"))]
-pub(crate) use unlinked::Origin;
+pub(crate) use unlinked::SpanOrigin;
 
 #[cfg(not(feature = "otel"))]
 mod unlinked {
@@ -27,9 +27,9 @@ mod unlinked {
 
     /// The run that makes a version.
     #[derive(Clone, Debug)]
-    pub(crate) struct Origin;
+    pub(crate) struct SpanOrigin;
 
-    impl Origin {
+    impl SpanOrigin {
         pub(crate) fn none() -> Self {
             Self
         }
@@ -72,12 +72,12 @@ mod linked {
 
     /// The run that makes a version.
     #[derive(Clone, Debug)]
-    pub(crate) struct Origin {
+    pub(crate) struct SpanOrigin {
         /// `None` if the spans of runs are not exported.
         span: Option<SpanContext>,
     }
 
-    impl Origin {
+    impl SpanOrigin {
         /// A run without a span.
         pub(crate) fn none() -> Self {
             Self { span: None }

@@ -23,8 +23,8 @@ use windlass_informer::{
 };
 
 use crate::authorship::Before;
-use crate::expectations::Pending;
-use crate::origin::Origin;
+use crate::expectations::PendingWrites;
+use crate::origin::SpanOrigin;
 use crate::overlay::{Answered, Overlay};
 use crate::rights;
 use crate::tools::Tools;
@@ -57,7 +57,7 @@ impl KeptWrites {
 #[derive(Clone, Debug)]
 pub(crate) struct WriteLog {
     key: ObjectKey,
-    origin: Origin,
+    origin: SpanOrigin,
     entries: Arc<Mutex<Entries>>,
     /// Weak, so that a client that outlives its controller does not keep it.
     tools: Weak<Tools>,
@@ -66,13 +66,13 @@ pub(crate) struct WriteLog {
 #[derive(Debug, Default)]
 struct Entries {
     kept: KeptWrites,
-    pending: Pending,
+    pending: PendingWrites,
     overlay: Overlay,
     is_closed: bool,
 }
 
 impl WriteLog {
-    pub(crate) fn new(key: ObjectKey, origin: Origin, tools: &Arc<Tools>) -> Self {
+    pub(crate) fn new(key: ObjectKey, origin: SpanOrigin, tools: &Arc<Tools>) -> Self {
         Self { key, origin, entries: Arc::default(), tools: Arc::downgrade(tools) }
     }
 
@@ -89,7 +89,7 @@ impl WriteLog {
         let mut entries = self.lock();
         if entries.is_closed {
             drop(entries);
-            let mut late = Pending::default();
+            let mut late = PendingWrites::default();
             late.note(recorded, |_| false);
             tools.expect_writes(&self.key, late);
             return;
@@ -120,7 +120,7 @@ impl WriteLog {
 
     /// Closes the log at the end of the run. Returns what was written, and what of it the caches
     /// may not show yet. Later writes go straight to the expectations.
-    pub(crate) fn close(&self) -> (KeptWrites, Pending) {
+    pub(crate) fn close(&self) -> (KeptWrites, PendingWrites) {
         let mut entries = self.lock();
         entries.is_closed = true;
         entries.overlay = Overlay::default();
@@ -266,5 +266,5 @@ fn write_of(request: &Request<Body>) -> Option<(Verb, RequestTarget)> {
     let is_dry = request.uri().query().is_some_and(|query| query.contains("dryRun="));
     let target = RequestTarget::of(request.uri().path())?;
     let is_one = verb == Verb::Create || target.name.is_some();
-    (!is_dry && is_one && !target.is_passed_on()).then_some((verb, target))
+    (!is_dry && is_one && !target.is_proxied()).then_some((verb, target))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_informer::{InformerFailure, InformerStatus, Life, Resource, SourceError};
+use windlass_informer::{InformerFailure, InformerPhase, InformerStatus, Resource, SourceError};
 
 /// A controller cannot start, or cannot continue.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -74,9 +74,11 @@ impl RunError {
     /// Why a cache is not complete, or how far it is.
     pub(crate) fn incomplete(status: &InformerStatus) -> String {
         let resource = &status.resource;
-        match (&status.life, last_error(status)) {
-            (Life::Failed(message), _) => format!("the informer of {resource} broke: {message}"),
-            (Life::Stopped, _) => format!("the informer of {resource} has stopped"),
+        match (&status.phase, last_error(status)) {
+            (InformerPhase::Failed(message), _) => {
+                format!("the informer of {resource} broke: {message}")
+            }
+            (InformerPhase::Stopped, _) => format!("the informer of {resource} has stopped"),
             (_, Some(error)) => {
                 format!("the cache of {resource} is not complete{}", explained(error))
             }
@@ -92,10 +94,12 @@ fn last_error(status: &InformerStatus) -> Option<&SourceError> {
     status.feeds.iter().find_map(|feed| feed.last_error.as_ref()).map(|(error, _)| error)
 }
 
-/// Whether there was no answer of the server. Without credentials it was not asked.
+/// Whether the server was asked, and did not answer.
 fn is_unreachable(error: &SourceError) -> bool {
+    // The messages of `ConnectError`, with which no request is sent.
+    let not_sent = ["no credentials", "the configuration cannot be used"];
     match error {
-        SourceError::Transport(message) => !message.contains("no credentials"),
+        SourceError::Transport(message) => !not_sent.iter().any(|text| message.contains(text)),
         error => matches!(error, SourceError::Silent(_)),
     }
 }
@@ -109,6 +113,8 @@ fn explained(error: &SourceError) -> String {
     } else if error.status().is_some_and(|status| status.code == 401) {
         "; the credentials are not valid, or no longer: renew the user of the kubeconfig, or the \
          token or certificate that it names"
+    } else if error.is_untrusted() {
+        "; check certificate-authority, tls-server-name and the URL of the server in the kubeconfig"
     } else if is_unreachable(error) {
         "; check that the API server runs and can be reached from here"
     } else {

@@ -240,12 +240,12 @@ impl Sources {
         versions.reduce(|one, other| if other > one { other } else { one })
     }
 
-    /// The caches that should show a write, and do not.
+    /// The caches that are not caught up with a write.
     pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<InformerCache> {
         let Recorded { write, written } = recorded;
         let list = self.read();
         let caches = list.caches(|resource| write.is_of(resource));
-        caches.filter(|cache| !cache.has_seen(written, write.answered)).cloned().collect()
+        caches.filter(|cache| !cache.is_caught_up(written, write.answered)).cloned().collect()
     }
 
     /// Whether the cluster was restored from a backup after a write, so that its version may be

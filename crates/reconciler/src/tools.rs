@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use kube::Client;
 use windlass_indexer::ObjectKey;
 
-use crate::expectations::{Expectations, Pending};
+use crate::expectations::{Expectations, PendingWrites};
 use crate::guard::caught;
 use crate::recorder::Recorder;
 use crate::source::Sources;
@@ -45,19 +45,19 @@ impl WriteObserver {
 }
 
 impl Tools {
-    /// Whether no cache has to be waited for to show this write.
+    /// Whether every cache is caught up with this write.
     pub(crate) fn is_seen(&self, recorded: &Recorded) -> bool {
         self.sources.behind(recorded).is_empty()
     }
 
     /// Notes what a run of a key has written.
-    pub(crate) fn expect_writes(&self, key: &ObjectKey, pending: Pending) {
+    pub(crate) fn expect_writes(&self, key: &ObjectKey, pending: PendingWrites) {
         self.expectations.put(key, pending, |recorded| self.is_seen(recorded));
     }
 
     /// Notes that a run of a key may have written something that nobody knows of.
     pub(crate) fn expect_unknown_write(&self, key: &ObjectKey) {
-        let mut pending = Pending::default();
+        let mut pending = PendingWrites::default();
         pending.has_unknown = true;
         self.expect_writes(key, pending);
     }

@@ -20,16 +20,16 @@ use crate::cause::Cause;
 use crate::context::RunContext;
 use crate::enqueue::Enqueuer;
 use crate::error::{Class, Delay, Error};
-use crate::expectations::Pending;
+use crate::expectations::PendingWrites;
 use crate::failed_run::{ErrorHook, FailedRun};
-use crate::finished::Readers;
+use crate::finished::RunSubscribers;
 use crate::frozen::FrozenCaches;
 use crate::guard::caught;
 use crate::inactive::{InactiveKeys, InactiveReason};
 use crate::journal::{Journal, MESSAGE_MAX, Run};
 #[cfg(feature = "prometheus")]
 use crate::metrics::{Measured, Measures, Series};
-use crate::origin::Origin;
+use crate::origin::SpanOrigin;
 use crate::outcome::Outcome;
 use crate::pause::Pause;
 use crate::plan::{PlanBook, PlanRecorder};
@@ -43,7 +43,7 @@ use crate::span::{SpanShape, span_of};
 use crate::tools::Tools;
 use crate::write::Write;
 
-/// How long after a write its key still waits for the caches to show it.
+/// How long after the last run that wrote something its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
 
 /// For the first part of that time the worker itself waits, because most caches catch up by then.
@@ -65,7 +65,7 @@ pub(crate) struct Work<K> {
     pub(crate) on_error: Option<ErrorHook>,
     pub(crate) pause: Pause,
     pub(crate) inactive: InactiveKeys,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) subscribers: Arc<RunSubscribers>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
     pub(crate) ids: RunIds,
@@ -87,11 +87,11 @@ struct TakenKey<'q> {
     lease: Option<KeyLease<'q>>,
     tools: &'q Tools,
     /// What earlier runs have written, while the worker waits for the caches to show it.
-    pending: Option<Pending>,
+    pending: Option<PendingWrites>,
 }
 
 /// How a run ended, and what follows.
-struct Ended {
+struct RunResult {
     outcome: Outcome,
     /// What the reconciler returned.
     error: Option<Error>,
@@ -112,7 +112,7 @@ enum Next {
 }
 
 /// A run under way. If it is cancelled, its writes are noted when this is dropped. After a normal
-/// end, [`Work::run`] notes them.
+/// end, [`Work::run`] has noted them, and there is nothing left to note.
 struct UnfinishedRun<'r>(&'r RunContext);
 
 impl Drop for UnfinishedRun<'_> {
@@ -125,7 +125,7 @@ impl Drop for UnfinishedRun<'_> {
     }
 }
 
-impl Ended {
+impl RunResult {
     fn of(outcome: Outcome) -> Self {
         Self { outcome, error: None, delay: None, priority: None }
     }
@@ -174,7 +174,7 @@ impl<K: ObjectType> Work<K> {
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
             let debounce = self.enqueuer.debounce.as_ref().filter(|_| self.plan.get().is_none());
-            if let Some(wait) = debounce.and_then(|debounce| debounce.wait_of(&lease)) {
+            if let Some(wait) = debounce.and_then(|debounce| debounce.take_if_due(&lease)) {
                 // Fails only after shut-down, when the key does not run again.
                 let _ = lease.defer(wait);
                 continue;
@@ -200,15 +200,17 @@ impl<K: ObjectType> Work<K> {
     async fn catch_up<'q>(
         &self,
         mut taken: TakenKey<'q>,
-        pending: Pending,
+        pending: PendingWrites,
     ) -> Option<(TakenKey<'q>, bool)> {
         let deadline = pending.since + WORKER_WAIT;
         let writes = &taken.pending.insert(pending).writes;
         let waited = timeout_at(deadline, async {
             for recorded in writes {
                 for behind in self.tools.sources.behind(recorded) {
-                    if behind.is_certain(&recorded.written) {
-                        behind.wait_until_seen(&recorded.written, recorded.write.answered).await;
+                    if behind.surely_selects(&recorded.written) {
+                        behind
+                            .wait_until_caught_up(&recorded.written, recorded.write.answered)
+                            .await;
                     }
                 }
             }
@@ -222,21 +224,23 @@ impl<K: ObjectType> Work<K> {
         if !is_late && now < deadline {
             // Only caches that may never show the object are missing. Free the worker, and look
             // again at the deadline.
-            return self.defer(taken, pending, deadline - now);
+            self.defer(taken, pending, deadline - now);
+            return None;
         }
-        let Pending { writes, has_unknown, .. } = &mut pending;
+        let PendingWrites { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
             let behind = self.tools.sources.behind(recorded);
-            // Only caches with field selectors lack this write, and nobody can tell whether they
-            // select the object: stop waiting for it.
+            // Only caches with field selectors lack this write, and they may never show it. Stop
+            // waiting for it. A run within 5 s of the write has `cache_behind` set.
             let is_uncertain = !behind.is_empty()
-                && !behind.iter().any(|cache| cache.is_certain(&recorded.written));
+                && !behind.iter().any(|cache| cache.surely_selects(&recorded.written));
             *has_unknown |= is_uncertain && now < recorded.write.answered + CACHE_WAIT;
             !is_uncertain
         });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
-            return self.defer(taken, pending, DEFER_DELAY);
+            self.defer(taken, pending, DEFER_DELAY);
+            return None;
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
         // A write whose response was lost is reported to one run only.
@@ -246,11 +250,10 @@ impl<K: ObjectType> Work<K> {
     }
 
     /// Defers a key until its caches may have caught up.
-    fn defer<T>(&self, taken: TakenKey<'_>, pending: Pending, delay: Duration) -> Option<T> {
+    fn defer(&self, taken: TakenKey<'_>, pending: PendingWrites, delay: Duration) {
         self.tools.expectations.put_back(taken.key(), pending);
         // Fails only after shut-down, when the key does not run again.
         let _ = taken.into_lease().defer(delay);
-        None
     }
 
     /// Warns of runs that take long. Never returns.
@@ -262,7 +265,7 @@ impl<K: ObjectType> Work<K> {
 
     async fn run(&self, taken: TakenKey<'_>, is_behind: bool, shutdown: &Shutdown) {
         let (started, key) = (Instant::now(), taken.key());
-        // The object is read from the snapshots too, so both are of the same moment.
+        // The object comes from the snapshot that the run reads, so both show the same version.
         let caches = FrozenCaches::of(self.tools.sources.all());
         let object = caches.primary(key).map(|object| self.objects.handle(object));
         let is_paused = object.as_ref().is_some_and(|of| self.pause.is_paused(of.object()));
@@ -278,23 +281,16 @@ impl<K: ObjectType> Work<K> {
         }
         let mut cx = self.context(taken.lease(), started, is_behind, shutdown, caches);
         let span = span_of(&cx, self.span.as_ref());
-        cx.origin = Origin::of(&span);
-        let Ended { outcome, error, delay, priority } = {
-            let unfinished = UnfinishedRun(&cx);
+        cx.origin = SpanOrigin::of(&span);
+        let unfinished = UnfinishedRun(&cx);
+        let RunResult { outcome, error, delay, priority } = {
             let _active = self.running.enter(&cx.key, cx.id, cx.attempt, started);
             let called = pin!(self.call(&cx, object, is_paused));
             // Avoids the cost of instrumenting with a disabled span.
-            let ended = if span.is_disabled() {
-                called.await
-            } else {
-                called.instrument(span.clone()).await
-            };
-            // The run has ended, and its writes are noted below.
-            std::mem::forget(unfinished);
-            ended
+            if span.is_disabled() { called.await } else { called.instrument(span.clone()).await }
         };
         let (took, mut lease) = (started.elapsed(), taken.into_lease());
-        Origin::end(&span, &cx.causes, &outcome);
+        SpanOrigin::end(&span, &cx.causes, &outcome);
         drop(span);
         #[cfg(feature = "prometheus")]
         if let Some((_, series)) = &self.metrics {
@@ -313,6 +309,7 @@ impl<K: ObjectType> Work<K> {
             (Some(book), Some(writes)) => book.note(&cx.key, writes, &outcome),
             _ => self.tools.expect_writes(&cx.key, pending),
         }
+        drop(unfinished);
         let RunContext { id, key, causes, causes_omitted, attempt, events, .. } = cx;
         let mut shortened = outcome.clone();
         shortened.shorten(MESSAGE_MAX);
@@ -339,6 +336,7 @@ impl<K: ObjectType> Work<K> {
             (Outcome::Paused, _) => self.deactivate(lease, InactiveReason::Paused),
             (_, Next::GiveUp) => self.deactivate(lease, InactiveReason::GivenUp),
             (Outcome::Terminal { .. }, _) => {
+                // The failures are kept: the error may persist, so the attempts do not start over.
                 self.inactive.insert(lease.key(), InactiveReason::Terminal);
                 drop(lease);
             }
@@ -347,7 +345,7 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    /// Calls the hook for errors, and sends the run to the readers of finished runs.
+    /// Calls the hook for errors, and sends the run to the subscribers of finished runs.
     fn notify_users(&self, key: &ObjectKey, run: &Arc<Run>, error: Option<Error>) {
         if let Some(hook) = self.on_error.as_ref().filter(|_| run.outcome.is_failure()) {
             let controller = &*self.tools.controller;
@@ -355,7 +353,7 @@ impl<K: ObjectType> Work<K> {
         }
         // Dropping an error is user code, too.
         let _ = caught(|| drop(error));
-        self.readers.send(key, run);
+        self.subscribers.send(key, run);
     }
 
     /// Ends a lease whose key does not run until something changes. Its failures are forgotten, so
@@ -387,7 +385,7 @@ impl<K: ObjectType> Work<K> {
             is_behind,
             shutdown: shutdown.clone(),
             plan: self.plan.get().map(|_| PlanRecorder::new()),
-            origin: Origin::none(),
+            origin: SpanOrigin::none(),
             recording: OnceLock::new(),
             object: caches.primary(lease.key()),
             caches,
@@ -398,21 +396,21 @@ impl<K: ObjectType> Work<K> {
 
     /// Calls the reconciler, within its timeout. Catches panics of user code, including those in
     /// formatting its error.
-    async fn call(&self, cx: &RunContext, object: Option<Cached<K>>, is_paused: bool) -> Ended {
+    async fn call(&self, cx: &RunContext, object: Option<Cached<K>>, is_paused: bool) -> RunResult {
         let called = async {
             // The decoded object is not cached: most objects change before they run again.
             let returned = match object.map(|object| object.get()) {
                 Some(Ok(object)) if is_paused => {
                     let paused = self.reconciler.paused(object, cx).await;
-                    paused.map(|()| Ended::of(Outcome::Paused))
+                    paused.map(|()| RunResult::of(Outcome::Paused))
                 }
                 Some(Ok(object)) => {
-                    self.reconciler.reconcile(object, cx).await.map(Ended::of_action)
+                    self.reconciler.reconcile(object, cx).await.map(RunResult::of_action)
                 }
-                None => self.reconciler.absent(cx).await.map(Ended::of_action),
+                None => self.reconciler.absent(cx).await.map(RunResult::of_action),
                 Some(Err(error)) => Err(Error::undecodable(error)),
             };
-            returned.unwrap_or_else(Ended::of_error)
+            returned.unwrap_or_else(RunResult::of_error)
         };
         let called = AssertUnwindSafe(called).catch_unwind();
         let ended = match self.timeout {
@@ -422,12 +420,12 @@ impl<K: ObjectType> Work<K> {
                 let Ok(ended) = timeout(limit, &mut called).await else {
                     // Dropping the run is user code, too. If that panics, it still timed out.
                     let _ = caught(|| drop(called));
-                    return Ended::of(Outcome::TimedOut);
+                    return RunResult::of(Outcome::TimedOut);
                 };
                 ended
             }
         };
-        ended.unwrap_or_else(|panic| Ended::of(Outcome::of_panic(&*panic)))
+        ended.unwrap_or_else(|panic| RunResult::of(Outcome::of_panic(&*panic)))
     }
 
     /// Adds the key again if the outcome asks for it; it runs after the lease has ended.

@@ -78,7 +78,7 @@ async fn missing(
         let (key, version) = (head.key().clone(), head.resource_version().clone());
         let written = Written::Object(head);
         // Only the server knows whether a field selector selects what the cache does not have.
-        if !cache.has_seen(&written, answered) && cache.is_certain(&written) {
+        if !cache.is_caught_up(&written, answered) && cache.surely_selects(&written) {
             return Ok(Some(format!("does not show {key} at version {version} yet")));
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Part {
     subject: Subject,
     /// What its runs wrote since the last call of [`take_writes`](Self::take_writes).
     writes: Arc<Writes>,
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<PartResult>>,
 }
 
 /// What runs, and how it is stopped.
@@ -33,7 +33,7 @@ pub(crate) enum Subject {
 }
 
 /// How it ended: the error is its text, with its causes.
-pub(crate) type Ended = Result<(), String>;
+pub(crate) type PartResult = Result<(), String>;
 
 /// What was written, in order. It grows with the test.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Part {
     }
 
     /// Runs it to its end, and notes how it ended.
-    pub(crate) async fn run(&self, running: impl Future<Output = Ended>) {
+    pub(crate) async fn run(&self, running: impl Future<Output = PartResult>) {
         let ended = AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -73,7 +73,7 @@ impl Part {
     }
 
     /// Waits until it has ended. Returns how.
-    pub(crate) async fn wait_for_end(&self) -> Ended {
+    pub(crate) async fn wait_for_end(&self) -> PartResult {
         let mut ended = self.ended.subscribe();
         let ended = ended.wait_for(Option::is_some).await;
         // Cannot fail: `self` holds the sender.

@@ -77,10 +77,10 @@ impl Quiet {
         if status.running.is_some() {
             return Some(format!("{key} runs"));
         }
-        let ahead = status.ahead.as_ref()?;
-        let Some(due) = ahead.due else { return Some(format!("{key} is ready")) };
+        let next_run = status.next_run.as_ref()?;
+        let Some(due) = next_run.due else { return Some(format!("{key} is ready")) };
         let wait = due.saturating_duration_since(now);
-        let is_timer = ahead.causes.iter().all(|cause| *cause == Cause::Timer);
+        let is_timer = next_run.causes.iter().all(|cause| *cause == Cause::Timer);
         if status.failures > 0 {
             let counts = !self.ignores_retries || wait <= DUE_SOON;
             return counts.then(|| format!("{key} waits {} for a retry", short(wait)));

@@ -78,11 +78,11 @@ fn describe(text: &mut String, controller: &dyn AnyController) {
 /// What a key is at, and why.
 fn describe_key(status: &KeyStatus<ObjectKey, Cause>) -> String {
     let key = &status.key;
-    let mut text = match (&status.running, &status.ahead) {
+    let mut text = match (&status.running, &status.next_run) {
         (Some(run), _) => format!("{key} runs{}", because(run.causes.iter())),
-        (None, Some(ahead)) => {
-            let state = if ahead.due.is_some() { "waits" } else { "is ready" };
-            format!("{key} {state}{}", because(ahead.causes.iter()))
+        (None, Some(run)) => {
+            let state = if run.due.is_some() { "waits" } else { "is ready" };
+            format!("{key} {state}{}", because(run.causes.iter()))
         }
         (None, None) => key.to_string(),
     };

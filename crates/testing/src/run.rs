@@ -13,7 +13,7 @@ use windlass::reconciler::{ControllerBuilder, ObjectType, Shutdown};
 use windlass_workloads::Workloads;
 
 use crate::cluster::Cluster;
-use crate::part::{Ended, Part, Subject, Writes};
+use crate::part::{Part, PartResult, Subject, Writes};
 use crate::quiet::Quiet;
 use crate::report::{causes, fail};
 use crate::running::Running;
@@ -130,7 +130,7 @@ impl Cluster {
         name: String,
         controllers: Vec<Arc<dyn AnyController>>,
         factory: SharedInformerFactory,
-        first: impl Future<Output = Ended> + Send + 'static,
+        first: impl Future<Output = PartResult> + Send + 'static,
     ) -> Running {
         let (writes, shutdown) = (Arc::new(Writes::default()), Shutdown::new());
         for controller in &controllers {
@@ -152,7 +152,7 @@ impl Cluster {
 }
 
 /// Runs controllers until they are stopped. If one fails, the others are stopped, too.
-async fn run_together(controllers: &[Arc<dyn AnyController>], shutdown: &Shutdown) -> Ended {
+async fn run_together(controllers: &[Arc<dyn AnyController>], shutdown: &Shutdown) -> PartResult {
     let run = |controller: &Arc<dyn AnyController>| {
         let controller = Arc::clone(controller);
         async move {

@@ -10,7 +10,7 @@ use windlass::prelude::ObjectKey;
 use windlass::reconciler::Run;
 
 use crate::cluster::Cluster;
-use crate::part::{Ended, Part};
+use crate::part::{Part, PartResult};
 use crate::quiet::{Quiet, wait_until};
 use crate::report::fail;
 use crate::writes::WriteRecord;
@@ -32,7 +32,7 @@ impl Running {
     pub(crate) fn start(
         cluster: &Cluster,
         part: Part,
-        running: impl Future<Output = Ended> + Send + 'static,
+        running: impl Future<Output = PartResult> + Send + 'static,
     ) -> Self {
         let (part, tasks) = (Arc::new(part), TaskTracker::new());
         cluster.add(&part);

@@ -104,11 +104,11 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
         self.shared().charges.forget(&self.taken.key);
     }
 
-    /// The run failed. Charges the key with a failure, adds it again after the limiter's delay,
+    /// The run failed. Counts a failure of the key, adds it again after the limiter's delay,
     /// which is returned, and ends the lease.
     ///
     /// If the key failed before and the delay of that failure is not over, because an event ran the
-    /// key early, it is not charged again and waits for the rest of that delay.
+    /// key early, it is not counted again and waits for the rest of that delay.
     ///
     /// The next run has the priority of this one, unless [`set_priority`](Self::set_priority) was
     /// called, and its causes, so that it can still be explained.
@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
         self.schedule_retry(None)
     }
 
-    /// The run failed, and the caller knows when to try again. Charges the key with a failure, and
+    /// The run failed, and the caller knows when to try again. Counts a failure of the key, and
     /// adds it again after `delay`. The limiter is not called, so the key takes no slot of a
     /// [`TokenBucket`](crate::TokenBucket). Otherwise like [`retry`](Self::retry).
     ///

@@ -18,7 +18,8 @@
 //! - A key has at most one run under way and at most one next run. The next run is due at the
 //!   earliest requested time.
 //! - A key takes its place in line when it is added, even while it runs. If its turn comes while it
-//!   still runs, it is passed over, and is first in line when that run is done.
+//!   still runs, it is passed over. When that run is done, it is first in its priority or, with
+//!   groups, first in its group.
 //! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
 //!   that have not fired.
 
@@ -68,7 +69,7 @@ pub(crate) struct Run<C> {
 }
 
 /// The arguments of one add.
-pub(crate) struct Arrival<K, C> {
+pub(crate) struct AddRequest<K, C> {
     pub(crate) key: K,
     pub(crate) hash: u64,
     pub(crate) group: Option<Group>,
@@ -262,7 +263,7 @@ impl<K, C> Ledger<K, C> {
         self.note(Event::Added { depth: self.ready() });
     }
 
-    /// Puts a key that was passed over first in its level.
+    /// Puts a key that was passed over first in its level or, with groups, in its group.
     fn enter_front(&mut self, id: SlotId) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
@@ -307,8 +308,8 @@ impl<K, C> Ledger<K, C> {
         })
     }
 
-    /// The first key in line that does not run, and its level. Keys that run are passed over.
-    fn first_not_running(&mut self) -> Option<(Priority, SlotId)> {
+    /// Passes over keys that run. Returns the first key in line that does not, and its level.
+    fn pass_over_running(&mut self) -> Option<(Priority, SlotId)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
@@ -362,10 +363,10 @@ impl<K, C> Ledger<K, C> {
 
 impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Adds a key.
-    pub(crate) fn add(&mut self, arrival: Arrival<K, C>, now: Instant) {
+    pub(crate) fn add(&mut self, request: AddRequest<K, C>, now: Instant) {
         // Keys that are due enter the line before this one.
         self.promote_due(now);
-        let Arrival { key, hash, group, priority, due, cause, is_timer } = arrival;
+        let AddRequest { key, hash, group, priority, due, cause, is_timer } = request;
         let (id, merged) = self.slots.find_or_insert(key, hash, now);
         self.effects.key = merged;
         let slot = &mut self.slots[id];
@@ -392,7 +393,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let (level, id) = loop {
             let is_more_due = self.promote_due(now);
             self.age(now);
-            match self.first_not_running() {
+            match self.pass_over_running() {
                 Some(first) => break first,
                 None if is_more_due => {}
                 None => return None,

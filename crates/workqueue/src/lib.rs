@@ -63,9 +63,9 @@
 //!   ended.
 //! - **In order.** Keys of one priority are handed out in the order in which they became ready (of
 //!   one group, if there are groups). A key that is added while it runs takes its place in line at
-//!   once. If its turn comes before its run has ended, it is passed over, and is first in line when
-//!   the run ends. If more than 256 keys become due at one moment, they become ready 256 at a time,
-//!   and other keys may come between.
+//!   once. If its turn comes before its run has ended, it is passed over, and when the run ends it
+//!   is first in its priority (or group). If more than 256 keys become due at one moment, they
+//!   become ready 256 at a time, and other keys may come between.
 //! - **On time.** A waiting key becomes ready at its time: not earlier and, if a worker is free,
 //!   not later than the timer's resolution of a millisecond.
 //! - **No starvation.** A ready key moves up one priority every [`aging`](Builder::aging) period
@@ -242,4 +242,4 @@ pub use priority::{Group, Priority};
 #[cfg(feature = "prometheus")]
 pub use prometheus::QueueMetrics;
 pub use queue::WorkQueue;
-pub use snapshot::{Ahead, KeyStatus, Run, Snapshot, Waiting};
+pub use snapshot::{KeyStatus, NextRun, Run, Snapshot, Waiting};

@@ -88,7 +88,7 @@ impl Line {
         }
     }
 
-    /// Puts a key first in a level.
+    /// Puts a key first in a level or, with groups, first in its group, whose turn does not change.
     pub(crate) fn push_front(&mut self, level: Priority, group: Option<Group>, place: Place) {
         match &mut self.levels[level as usize] {
             Level::Plain(fifo) => fifo.push_front(place),

@@ -13,7 +13,7 @@ use crate::add::{Add, When};
 use crate::error::{AddError, MAX_DELAY};
 use crate::guard::guarded;
 use crate::lease::Lease;
-use crate::ledger::Arrival;
+use crate::ledger::AddRequest;
 use crate::observer::{Load, Observer};
 use crate::priority::Group;
 use crate::shared::{Shared, Sleeper};
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.add_with(key, Add::after(delay)).map(drop)
     }
 
-    /// Charges a key with a failure and adds it, to run after the limiter's delay, which is
+    /// Counts a failure of a key and adds it, to run after the limiter's delay, which is
     /// returned.
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         if locked.shut_down {
             return Err(AddError::ShutDown { key });
         }
-        let arrival = Arrival { key, hash, group, priority, due, cause, is_timer };
-        locked.ledger.add(arrival, now);
+        let request = AddRequest { key, hash, group, priority, due, cause, is_timer };
+        locked.ledger.add(request, now);
         drop(locked);
         if matches!(when, When::RateLimited) {
             self.shared.notify_observer(Observer::retried);

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::priority::{Group, Priority};
 
-/// The number of a slot. Numbers are reused. 32 bits keep the table small.
+/// The number of a slot. Numbers are reused. 32 bits keep places small.
 pub(crate) type SlotId = u32;
 
 /// The number of a place. Never reused.
@@ -65,7 +65,7 @@ pub(crate) enum Pending {
     None,
     /// In the line of ready keys.
     InLine,
-    /// Its turn came while the key was running. It is first in line when that run is done.
+    /// Its turn came while the key was running. It goes to the front when that run is done.
     PassedOver,
     /// Waiting for its time.
     Waiting,

@@ -32,7 +32,7 @@ pub struct Snapshot<K, C = ()> {
     pub keys: Vec<KeyStatus<K, C>>,
 }
 
-/// The state of one key. At least one of `running` and `ahead` is set.
+/// The state of one key. At least one of `running` and `next_run` is set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KeyStatus<K, C = ()> {
@@ -41,7 +41,7 @@ pub struct KeyStatus<K, C = ()> {
     /// The run that is under way.
     pub running: Option<Run<C>>,
     /// The next run.
-    pub ahead: Option<Ahead<C>>,
+    pub next_run: Option<NextRun<C>>,
     /// How often the key has failed since it last succeeded.
     pub failures: u32,
 }
@@ -59,7 +59,7 @@ pub struct Run<C> {
 /// The next run of a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Ahead<C> {
+pub struct NextRun<C> {
     /// Since when it is ready or waiting.
     pub since: Instant,
     /// When it is due, if it waits.
@@ -86,11 +86,11 @@ const ROWS: usize = 100;
 impl<K, C> KeyStatus<K, C> {
     /// Sorts keys in the order of [`Snapshot::keys`].
     pub(crate) fn rank(&self) -> (u8, Option<Instant>) {
-        let ahead = self.ahead.as_ref();
-        match (&self.running, ahead.and_then(|ahead| ahead.due)) {
+        let next_run = self.next_run.as_ref();
+        match (&self.running, next_run.and_then(|run| run.due)) {
             (Some(run), _) => (0, Some(run.since)),
             (None, due) if self.failures > 0 => (1, due),
-            (None, None) => (2, ahead.map(|ahead| ahead.since)),
+            (None, None) => (2, next_run.map(|run| run.since)),
             (None, due) => (3, due),
         }
     }
@@ -103,13 +103,13 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
             since: run.started,
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
-        let ahead = (slot.pending != Pending::None).then(|| Ahead {
+        let next_run = (slot.pending != Pending::None).then(|| NextRun {
             since: slot.since,
             due: (slot.pending == Pending::Waiting).then_some(slot.at),
             priority: slot.priority,
             causes: slot.why.as_ref().map(|why| why.causes.join(&why.timers)).unwrap_or_default(),
         });
-        Self { key: slot.key.clone(), running, ahead, failures: 0 }
+        Self { key: slot.key.clone(), running, next_run, failures: 0 }
     }
 }
 
@@ -122,8 +122,8 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
             "{}: {} running, {} ready, {} waiting{}",
             self.name,
             count(|key| key.running.is_some()),
-            count(|key| key.ahead.as_ref().is_some_and(|ahead| ahead.due.is_none())),
-            count(|key| key.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some())),
+            count(|key| key.next_run.as_ref().is_some_and(|run| run.due.is_none())),
+            count(|key| key.next_run.as_ref().is_some_and(|run| run.due.is_some())),
             if self.shut_down { ", shut down" } else { "" },
         )?;
         if !self.retry_debt.is_zero() {
@@ -153,13 +153,13 @@ impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
             write_row(f, ["running", &ran, "", &failures, "", &key])?;
             write_causes(&run.causes, f)?;
         }
-        if let Some(ahead) = &self.ahead {
-            let state = if ahead.due.is_some() { "waiting" } else { "ready" };
-            let held = Age(now.saturating_duration_since(ahead.since)).to_string();
-            let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
-            let priority = format!("{:?}", ahead.priority).to_lowercase();
+        if let Some(next_run) = &self.next_run {
+            let state = if next_run.due.is_some() { "waiting" } else { "ready" };
+            let held = Age(now.saturating_duration_since(next_run.since)).to_string();
+            let due = next_run.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
+            let priority = format!("{:?}", next_run.priority).to_lowercase();
             write_row(f, [state, &held, &due.unwrap_or_default(), &failures, &priority, &key])?;
-            write_causes(&ahead.causes, f)?;
+            write_causes(&next_run.causes, f)?;
         }
         Ok(())
     }

@@ -153,7 +153,7 @@ async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
     let lease = queue.try_get().unwrap();
     queue.add_with("a", Add::after(1_000 * SECOND).cause("resync")).unwrap();
     lease.retry().unwrap();
-    let ahead = queue.status(&"a").unwrap().ahead.unwrap();
+    let ahead = queue.status(&"a").unwrap().next_run.unwrap();
     assert_eq!(ahead.priority, Priority::High);
     let again = queue.get().await.unwrap();
     assert_eq!(again.causes().collect::<Vec<_>>(), [&"created"]);
@@ -276,7 +276,7 @@ async fn a_run_that_had_moved_up_by_age_comes_back_where_it_started() {
     let lease = queue.try_get().unwrap();
     assert_eq!((*lease, lease.priority()), ("low", Priority::Low));
     lease.retry_after(SECOND).unwrap();
-    assert_eq!(queue.status(&"low").unwrap().ahead.unwrap().priority, Priority::Low);
+    assert_eq!(queue.status(&"low").unwrap().next_run.unwrap().priority, Priority::Low);
     drop(running);
 }
 

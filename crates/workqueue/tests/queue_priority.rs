@@ -216,7 +216,7 @@ async fn aging_moves_a_key_by_one_level_at_a_time() {
     add(&queue, "h1", Priority::High);
     // However long it has waited, it is Normal now, behind those who were there.
     assert_eq!(run_next(&queue), Some("h1"));
-    assert_eq!(queue.status(&"low").unwrap().ahead.unwrap().priority, Priority::Normal);
+    assert_eq!(queue.status(&"low").unwrap().next_run.unwrap().priority, Priority::Normal);
     assert_eq!(run_ready(&queue), ["n1", "n2", "n3", "low"]);
 }
 
@@ -224,7 +224,7 @@ async fn aging_moves_a_key_by_one_level_at_a_time() {
 #[tokio::test(start_paused = true)]
 async fn age_counts_from_the_add() {
     let queue = Queue::builder().aging(10 * SECOND).build().unwrap();
-    let level = || queue.status(&"normal").unwrap().ahead.unwrap().priority;
+    let level = || queue.status(&"normal").unwrap().next_run.unwrap().priority;
     add(&queue, "normal", Priority::Normal);
     advance(8 * SECOND).await;
     for key in ["h1", "h2", "h3"] {

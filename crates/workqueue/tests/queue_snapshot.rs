@@ -43,7 +43,7 @@ async fn a_snapshot_tells_all_of_every_key() {
     assert_eq!(snapshot.keys.len(), 3);
 
     let running = of(&snapshot, "running");
-    let (run, again) = (running.running.as_ref().unwrap(), running.ahead.as_ref().unwrap());
+    let (run, again) = (running.running.as_ref().unwrap(), running.next_run.as_ref().unwrap());
     assert_eq!(run.since, start);
     assert_eq!(run.causes.iter().collect::<Vec<_>>(), [&"created"]);
     assert_eq!((again.since, again.due), (start + 3 * SECOND, None));
@@ -51,7 +51,7 @@ async fn a_snapshot_tells_all_of_every_key() {
     assert_eq!(running.failures, 0);
 
     let waiting = of(&snapshot, "waiting");
-    let ahead = waiting.ahead.as_ref().unwrap();
+    let ahead = waiting.next_run.as_ref().unwrap();
     assert!(waiting.running.is_none());
     assert_eq!((ahead.since, ahead.due), (start + 3 * SECOND, Some(start + 43 * SECOND)));
     assert_eq!(ahead.priority, Priority::Normal);
@@ -59,7 +59,7 @@ async fn a_snapshot_tells_all_of_every_key() {
     assert_eq!(waiting.failures, 1);
 
     let ready = of(&snapshot, "ready");
-    let ahead = ready.ahead.as_ref().unwrap();
+    let ahead = ready.next_run.as_ref().unwrap();
     assert!(ready.running.is_none());
     assert_eq!(
         (ahead.since, ahead.due, ahead.priority),
@@ -73,7 +73,7 @@ async fn a_waiting_key_that_is_due_is_shown_as_ready_since_then() {
     let (queue, start) = (queue(), Instant::now());
     queue.add_after("a", 2 * SECOND).unwrap();
     advance(5 * SECOND).await;
-    let ahead = queue.status(&"a").unwrap().ahead.unwrap();
+    let ahead = queue.status(&"a").unwrap().next_run.unwrap();
     assert_eq!((ahead.since, ahead.due), (start + 2 * SECOND, None));
 }
 
@@ -83,14 +83,14 @@ async fn a_status_tells_of_one_key() {
     assert!(queue.status(&"a").is_none(), "unknown");
     queue.add("a").unwrap();
     let status = queue.status(&"a").unwrap();
-    assert!(status.running.is_none() && status.ahead.is_some());
+    assert!(status.running.is_none() && status.next_run.is_some());
 
     let lease = queue.try_get().unwrap();
     let status = queue.status(&"a").unwrap();
-    assert!(status.running.is_some() && status.ahead.is_none());
+    assert!(status.running.is_some() && status.next_run.is_none());
     lease.retry().unwrap();
     let status = queue.status(&"a").unwrap();
-    assert!(status.running.is_none() && status.ahead.unwrap().due.is_some());
+    assert!(status.running.is_none() && status.next_run.unwrap().due.is_some());
     assert_eq!(status.failures, 1);
 
     assert!(queue.cancel(&"a"));

@@ -11,7 +11,7 @@ use anyhow::bail;
 use clap::Parser;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::sync::watch;
-use windlass::manager::{Elector, Ended, Leadership, Timing};
+use windlass::manager::{ElectionEnd, Elector, Leadership, Timing};
 use windlass::prelude::*;
 use windlass::reconciler::stop_on_signal;
 use windlass_tests::replica::{Said, end_with_the_input};
@@ -60,8 +60,8 @@ async fn main() -> anyhow::Result<()> {
     let said = say_who_leads(elector.leadership(), &options.identity);
     let elect = async {
         match elector.run(stop_on_signal()?).await {
-            Ended::Stopped => Ok(()),
-            Ended::Lost => bail!("{} lost the leadership", options.identity),
+            ElectionEnd::Stopped => Ok(()),
+            ElectionEnd::Lost => bail!("{} lost the leadership", options.identity),
         }
     };
     tokio::try_join!(elect, said).map(|_| ())

@@ -20,11 +20,9 @@ pub(super) struct Format {
 
 #[derive(Clone, Copy, Debug)]
 enum Check {
-    /// Of a number: nothing to see in a text.
-    Number,
-    /// Of a text that is accepted as it is.
-    Unseen,
-    /// Of a text.
+    /// A number, or a text that is accepted as it is.
+    Unchecked,
+    /// A text that this function accepts.
     Text(fn(&str) -> bool),
 }
 
@@ -32,8 +30,8 @@ impl Format {
     /// The format, unless the real server ignores it at a value of these types.
     pub(super) fn new(name: &str, types: &[Type]) -> Option<Self> {
         let check = match types {
-            [Type::Integer] => matches!(name, "int32" | "int64").then_some(Check::Number)?,
-            [Type::Number] => matches!(name, "float" | "double").then_some(Check::Number)?,
+            [Type::Integer] => matches!(name, "int32" | "int64").then_some(Check::Unchecked)?,
+            [Type::Number] => matches!(name, "float" | "double").then_some(Check::Unchecked)?,
             [Type::Object | Type::Array | Type::Boolean] => return None,
             _ => text_check(&name.replace('-', ""))?,
         };
@@ -43,7 +41,7 @@ impl Format {
     /// Whether a text has the format.
     pub(super) fn accepts(&self, text: &str) -> bool {
         match self.check {
-            Check::Number | Check::Unseen => true,
+            Check::Unchecked => true,
             Check::Text(check) => check(text),
         }
     }
@@ -75,7 +73,7 @@ fn text_check(name: &str) -> Option<Check> {
         "k8sshortname" => |text| crate::metadata::names::label(text).is_empty(),
         "k8slongname" => |text| crate::metadata::names::subdomain(text).is_empty(),
         "isbn" | "isbn10" | "isbn13" | "creditcard" | "ssn" | "password" => {
-            return Some(Check::Unseen);
+            return Some(Check::Unchecked);
         }
         _ => return None,
     }))

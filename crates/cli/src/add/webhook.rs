@@ -22,8 +22,8 @@ pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
 Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
   cargo run -- run --webhook-url https://HOST:9443
-Otherwise it calls a Service that does not lead here, and requests for the kind fail. See \
-\"Webhooks\" in docs/guide.md of Windlass.
+Otherwise it calls a Service that does not lead here, and requests for the kind fail, or reach replicas in \
+the cluster. See \"Webhooks\" in docs/guide.md of Windlass.
 ";
 
 /// Plans webhooks of a kind, and returns what to do next.

@@ -20,19 +20,21 @@ use windlass_indexer::{HeadError, Object};
 use crate::decode::frames::{Bookmark, Change, Frame, FrameOptions, Frames};
 use crate::decode::ingest::Ingest;
 use crate::reflect::gathered::Gathered;
-use crate::reflect::reflector::{Arrival, ListFault, Listed, NextStep, Reflector, TimedOut};
-use crate::share::cache::{Arrived, Cache, Ended, Listing};
+use crate::reflect::reflector::{
+    ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reflector,
+};
+use crate::share::cache::{Cache, ListOutcome, Listing, Received};
 use crate::share::options::InformerOptions;
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::Observation;
-use crate::telemetry::status::{Life, Progress};
+use crate::telemetry::status::{InformerPhase, Progress};
 use crate::transport::source::{Body, ListWatch, Request, SourceError};
 use body::drain;
 
 /// The list and watch of one namespace, or of all.
 pub(crate) struct Feed {
     cache: Arc<Cache>,
-    life: watch::Sender<Life>,
+    phase: watch::Sender<InformerPhase>,
     telemetry: Arc<FeedTelemetry>,
     source: Arc<dyn ListWatch>,
     reflector: Reflector,
@@ -65,7 +67,7 @@ const NEVER: Duration = Duration::from_hours(24 * 365);
 impl Feed {
     pub(crate) fn new(
         cache: Arc<Cache>,
-        life: watch::Sender<Life>,
+        phase: watch::Sender<InformerPhase>,
         telemetry: Arc<FeedTelemetry>,
         source: Arc<dyn ListWatch>,
         reflector: Reflector,
@@ -74,7 +76,7 @@ impl Feed {
     ) -> Self {
         Self {
             cache,
-            life,
+            phase,
             telemetry,
             source,
             reflector,
@@ -137,9 +139,16 @@ impl Feed {
     async fn request(&mut self, request: &Request) -> Result<End, SourceError> {
         let began = Instant::now();
         let source = Arc::clone(&self.source);
-        let body = tokio::select! {
-            answer = source.request(request) => answer?,
-            () = sleep_until(self.deadline()) => return Err(SourceError::Silent(began.elapsed())),
+        let mut answer = source.request(request);
+        let body = loop {
+            tokio::select! {
+                answer = &mut answer => break answer?,
+                () = sleep_until(self.deadline()) => {
+                    if let Some(end) = self.deadline_passed()? {
+                        return Ok(end);
+                    }
+                }
+            }
         };
         self.reflector.opened(Instant::now());
         if let Request::List(_) = request {
@@ -186,18 +195,13 @@ impl Feed {
                 () = &mut timer => {
                     // Gathered objects may be due.
                     self.flush();
-                    match self.reflector.timed_out(Instant::now()) {
-                        TimedOut::Silent(time) => return Err(SourceError::Silent(time)),
-                        TimedOut::Relist(reason) => {
-                            self.telemetry.report(&Observation::WatchEndedForList(reason));
-                            return Ok(End::Dropped);
-                        }
-                        // Every chunk moves the deadline; the timer is reset only when it fires.
-                        TimedOut::NotYet => {
-                            timer.as_mut().reset(self.deadline());
-                            continue;
-                        }
+                    if let Some(end) = self.deadline_passed()? {
+                        return Ok(end);
                     }
+                    // Chunks move the deadline later. The timer is not moved with each of them: it
+                    // fires early, and is set again here.
+                    timer.as_mut().reset(self.deadline());
+                    continue;
                 }
             };
             // A body that is always ready, such as one from an API server in the same process, must
@@ -221,6 +225,18 @@ impl Feed {
         }
     }
 
+    /// Asks the reflector what a passed deadline means. Returns how the request ends, if it does.
+    fn deadline_passed(&mut self) -> Result<Option<End>, SourceError> {
+        match self.reflector.check_deadline(Instant::now()) {
+            DeadlineCheck::NotYet => Ok(None),
+            DeadlineCheck::Silent(time) => Err(SourceError::Silent(time)),
+            DeadlineCheck::Relist(reason) => {
+                self.telemetry.report(&Observation::WatchEndedForList(reason));
+                Ok(Some(End::Dropped))
+            }
+        }
+    }
+
     /// Processes a chunk of a body. Breaks if the rest of the body is not needed.
     fn chunk(&mut self, chunk: &[u8], frames: &mut Frames) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
@@ -232,7 +248,7 @@ impl Feed {
         let taken = self.frames(frames, now);
         // Objects before an error are valid. Only objects of a first list may wait for more.
         let is_first_list = self.listing.is_some() && !self.has_listed;
-        if taken.is_err() || !is_first_list || !self.gathered.can_wait(now) {
+        if taken.is_err() || !is_first_list || !self.gathered.start_waiting(now) {
             self.flush();
         }
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
@@ -278,7 +294,7 @@ impl Feed {
             Ok(object) => {
                 self.reflector.changed(Change::Added, Some(object.head().resource_version()), now);
                 self.cache.quarantine.release(object.head().key());
-                self.gathered.push(Arrived::Item(object));
+                self.gathered.push(Received::Item(object));
             }
             Err(error) => self.quarantine(error),
         }
@@ -294,7 +310,7 @@ impl Feed {
                     // The deleted object cannot be read, but its key can: delete the cached one.
                     Some(key) if change == Change::Deleted => {
                         self.cache.quarantine.release(key);
-                        self.gathered.push(Arrived::Gone(key.clone()));
+                        self.gathered.push(Received::Gone(key.clone()));
                     }
                     _ => self.quarantine(error),
                 }
@@ -303,19 +319,19 @@ impl Feed {
         };
         self.cache.quarantine.release(object.head().key());
         let arrival = self.reflector.changed(change, Some(object.head().resource_version()), now);
-        if arrival != Arrival::Initial {
+        if arrival != ChangeKind::Initial {
             self.events += 1;
             self.telemetry.report(&Observation::Changed(change));
         }
         match (arrival, change) {
-            (Arrival::Initial, Change::Added | Change::Modified) => {
+            (ChangeKind::Initial, Change::Added | Change::Modified) => {
                 self.list.objects += 1;
-                self.gathered.push(Arrived::Item(object));
+                self.gathered.push(Received::Item(object));
             }
-            (Arrival::Initial, Change::Deleted) | (Arrival::Live, _) => {
-                self.gathered.push(Arrived::Change(change, object));
+            (ChangeKind::Initial, Change::Deleted) | (ChangeKind::Live, _) => {
+                self.gathered.push(Received::Change(change, object));
             }
-            (Arrival::Stale, _) => self.telemetry.report(&Observation::Stale(1)),
+            (ChangeKind::Stale, _) => self.telemetry.report(&Observation::Stale(1)),
         }
     }
 
@@ -345,18 +361,18 @@ impl Feed {
         };
         let listing = self.listing.take().expect("a list must have begun before it ends");
         match self.cache.end_list(listing, is_new_epoch, !self.has_listed) {
-            Ended::WentBack => {
+            ListOutcome::WentBack => {
                 self.reflector.refuse_list(now);
                 return self.refuse_list(ListFault::WentBack);
             }
-            Ended::Applied { swept, repaired, is_restored } => {
+            ListOutcome::Applied { swept, repaired, is_restored } => {
                 let list = self.list_progress(now);
                 let listed = Observation::Listed { list, swept, repaired, is_restored };
                 self.telemetry.report(&listed);
             }
         }
         if !std::mem::replace(&mut self.has_listed, true) && self.cache.note_first_list() {
-            Life::change(&self.life, &Life::Listing, Life::Synced);
+            InformerPhase::change(&self.phase, &InformerPhase::Listing, InformerPhase::Synced);
             self.telemetry.report(&Observation::Synced);
         }
         ControlFlow::Continue(())

@@ -13,7 +13,7 @@ use std::vec::Drain;
 
 use tokio::time::Instant;
 
-use crate::share::cache::Arrived;
+use crate::share::cache::Received;
 
 /// When this many bytes are gathered, about forty pods, they go to the cache.
 const BYTES_MAX: usize = 1 << 18;
@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 pub(crate) struct Gathered {
     /// Whether the cache holds bytes, and not decoded objects.
     is_compact: bool,
-    objects: Vec<Arrived>,
+    objects: Vec<Received>,
     bytes: usize,
     /// When the first object must go to the cache.
     due: Option<Instant>,
@@ -37,13 +37,13 @@ impl Gathered {
         Self { is_compact, objects: Vec::new(), bytes: 0, due: None }
     }
 
-    pub(crate) fn push(&mut self, arrived: Arrived) {
+    pub(crate) fn push(&mut self, arrived: Received) {
         self.bytes += arrived.bytes();
         self.objects.push(arrived);
     }
 
-    /// Whether these objects, of a first list, can wait for more.
-    pub(crate) fn can_wait(&mut self, now: Instant) -> bool {
+    /// Lets these objects, of a first list, wait for more if they may. Returns whether they do.
+    pub(crate) fn start_waiting(&mut self, now: Instant) -> bool {
         self.is_compact
             && !self.objects.is_empty()
             && self.bytes < BYTES_MAX
@@ -61,7 +61,7 @@ impl Gathered {
         if !self.is_compact {
             return Vec::new();
         }
-        self.objects.iter_mut().filter_map(Arrived::move_bytes).collect()
+        self.objects.iter_mut().filter_map(Received::move_bytes).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -69,7 +69,7 @@ impl Gathered {
     }
 
     /// Takes out all objects, in the order in which they came.
-    pub(crate) fn drain(&mut self) -> Drain<'_, Arrived> {
+    pub(crate) fn drain(&mut self) -> Drain<'_, Received> {
         self.bytes = 0;
         self.due = None;
         self.objects.drain(..)

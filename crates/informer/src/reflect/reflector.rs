@@ -28,9 +28,10 @@
 //!   that did not move the position counts as a failure, to avoid a busy loop.
 //! - If a proxy cuts idle watches, they are requested with a shorter timeout: a watch that the
 //!   server ends itself has a bookmark at its end.
-//! - Everything is listed again if the position is lost ([`Relist`] has all reasons): 410, a server
-//!   that has not reached it (twice), or five failures in a row right after opening or in the
-//!   answer, because something at that position cannot be sent or read.
+//! - Everything is listed again if the position is lost: 410, a server that has not reached it
+//!   (twice), or five failures in a row right after opening or in the answer, because something at
+//!   that position cannot be sent or read. [`Relist`] has all reasons. A resource that was missing
+//!   (404) is also listed again when it returns.
 //! - An unreachable server does not invalidate the position: after an outage, the reflectors of a
 //!   fleet resume their watches, and do not all list at once. But if the resumed watch delivers
 //!   nothing for two minutes ([`ReflectorConfig::outage_silence`]), the server may have been
@@ -46,7 +47,8 @@
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
 //! wait, with one exception: if a server does not stream, pages are requested at once. A call that
-//! does not fit the state changes nothing: the change is reported as stale, the list as refused.
+//! does not fit the state is harmless: a change is stale, a list is refused, and a failure while
+//! nothing is under way only makes the next request wait.
 
 mod backoff;
 mod config;
@@ -68,7 +70,7 @@ use windlass_indexer::ResourceVersion;
 
 pub use backoff::BackoffConfig;
 pub use config::ReflectorConfig;
-pub(crate) use outcome::{Arrival, Listed, NextStep, TimedOut};
+pub(crate) use outcome::{ChangeKind, DeadlineCheck, Listed, NextStep};
 pub use outcome::{ListFault, Reaction, Relist};
 pub(crate) use server::ServerTraits;
 
@@ -82,8 +84,10 @@ use versions::Versions;
 /// Decides what to request next, and what each answer means.
 ///
 /// The caller sends the request that [`next`](Self::next) returns and reports what happens:
-/// `opened`, then `progressed`, `changed`, `bookmark` and `page`, and in the end one of `closed`,
-/// `failed` and [`timed_out`](Self::timed_out). Then it calls `next` again.
+/// `opened`, then `progressed`, `changed`, `bookmark` and `page`. The request ends with `closed` or
+/// `failed`, with a `page` or `bookmark` that ends or refuses the list, or if
+/// [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the caller
+/// calls `next` again.
 #[derive(Debug)]
 pub(crate) struct Reflector {
     config: ReflectorConfig,
@@ -212,8 +216,8 @@ impl Reflector {
         )
     }
 
-    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives earlier.
-    /// `None` if no request is under way.
+    /// When the caller has to call [`check_deadline`](Self::check_deadline), unless something
+    /// arrives earlier. `None` if no request is under way.
     ///
     /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something
     ///   arrived.
@@ -247,10 +251,11 @@ impl Reflector {
         self.cuts.silence()
     }
 
-    /// Decides about the request that is under way when its deadline has passed.
-    pub(crate) fn timed_out(&mut self, now: Instant) -> TimedOut {
+    /// Call this when the deadline of a request has passed. After [`DeadlineCheck::Silent`] the
+    /// caller calls [`failed`](Self::failed).
+    pub(crate) fn check_deadline(&mut self, now: Instant) -> DeadlineCheck {
         if self.deadline().is_none_or(|deadline| now < deadline) {
-            return TimedOut::NotYet;
+            return DeadlineCheck::NotYet;
         }
         let reason = self.list_reason(now).filter(|_| matches!(self.state, State::Watching(_)));
         match (reason, self.exchange()) {
@@ -260,10 +265,10 @@ impl Reflector {
                     Relist::SilentAfterOutage => self.back_off(Plan::List, None, now),
                     _ => self.rest(Plan::List),
                 }
-                TimedOut::Relist(reason)
+                DeadlineCheck::Relist(reason)
             }
-            (None, Some(exchange)) => TimedOut::Silent(exchange.silence(now)),
-            (None, None) => TimedOut::NotYet,
+            (None, Some(exchange)) => DeadlineCheck::Silent(exchange.silence(now)),
+            (None, None) => DeadlineCheck::NotYet,
         }
     }
 
@@ -300,7 +305,7 @@ impl Reflector {
         change: Change,
         version: Option<&ResourceVersion>,
         now: Instant,
-    ) -> Arrival {
+    ) -> ChangeKind {
         self.progressed(now);
         match self.state {
             State::Paging { .. } | State::Streaming(_) => {
@@ -308,18 +313,18 @@ impl Reflector {
                     self.versions.item(version);
                 }
                 if let Some(exchange) = self.exchange_mut() {
-                    exchange.listed(change, now);
+                    exchange.note_initial_event(change, now);
                 }
-                Arrival::Initial
+                ChangeKind::Initial
             }
             State::Watching(_) => {
-                let (arrival, has_advanced) = self.versions.changed(change, version);
+                let (arrival, has_advanced) = self.versions.accept_change(change, version);
                 if has_advanced {
                     self.note_advance();
                 }
                 arrival
             }
-            State::Resting { .. } => Arrival::Stale,
+            State::Resting { .. } => ChangeKind::Stale,
         }
     }
 

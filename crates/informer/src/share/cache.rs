@@ -71,7 +71,7 @@ struct PendingNotice {
 
 /// An object from a feed.
 #[derive(Debug)]
-pub(crate) enum Arrived {
+pub(crate) enum Received {
     /// An item of a list, streamed or not.
     Item(Object),
     /// A change.
@@ -80,7 +80,7 @@ pub(crate) enum Arrived {
     Gone(ObjectKey),
 }
 
-impl Arrived {
+impl Received {
     /// The length of its JSON.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -100,7 +100,7 @@ impl Arrived {
 
 /// How a list ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ListOutcome {
     /// The cache equals the list.
     Applied {
         /// How many objects were deleted because the list did not have them.
@@ -149,12 +149,12 @@ impl Cache {
     pub(crate) fn begin_list(
         &self,
         namespace: Option<&str>,
-        complete: Option<ResourceVersion>,
+        cached_up_to: Option<ResourceVersion>,
         is_after_refused: bool,
     ) -> Listing {
         Listing {
             list: lock(&self.state).fifo.begin_replace(&self.reader, namespace),
-            complete,
+            cached_up_to,
             is_after_refused,
             went_back: false,
             held_back: BTreeMap::new(),
@@ -166,7 +166,7 @@ impl Cache {
     /// older than the cached ones.
     pub(crate) fn apply(
         &self,
-        arrived: impl Iterator<Item = Arrived>,
+        arrived: impl Iterator<Item = Received>,
         mut listing: Option<&mut Listing>,
         is_initial: bool,
     ) -> u64 {
@@ -183,14 +183,20 @@ impl Cache {
     /// Ends a list that is complete. With `is_new_epoch`, the list replaces the cache even where
     /// the cache has higher versions.
     ///
-    /// If the version of an object went back, the cluster was restored as well, although the
-    /// version of the list is no longer lower than before.
-    pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, is_initial: bool) -> Ended {
+    /// A restored cluster is also recognized by an object with a lower version than the cached one,
+    /// if the list before was refused for that reason. The version of the list itself may be higher
+    /// again by then.
+    pub(crate) fn end_list(
+        &self,
+        listing: Listing,
+        is_new_epoch: bool,
+        is_initial: bool,
+    ) -> ListOutcome {
         let Some(mut state) = self.lock_if_usable() else {
-            return Ended::Applied { swept: 0, repaired: 0, is_restored: false };
+            return ListOutcome::Applied { swept: 0, repaired: 0, is_restored: false };
         };
         if listing.went_back {
-            return Ended::WentBack;
+            return ListOutcome::WentBack;
         }
         let went_back = listing.held_back.values().any(|object| {
             let held = state.held(object.head().key());
@@ -209,7 +215,7 @@ impl Cache {
         }
         let swept = state.fifo.end_replace(list, &self.reader) as u64;
         state.apply_queued(None, is_initial);
-        Ended::Applied { swept, repaired, is_restored }
+        ListOutcome::Applied { swept, repaired, is_restored }
     }
 
     /// A feed has completed its first list. Returns whether all have.
@@ -227,12 +233,7 @@ impl Cache {
 
     /// Replays the content of the store to a listener, and registers it.
     pub(crate) fn join(&self, listener: Arc<Listener>, task: Option<Task>) -> Result<(), Stopped> {
-        let mut state = lock(&self.state);
-        if state.is_closed {
-            // Dropping the task runs user code, so the lock is released first.
-            drop(state);
-            return Err(Stopped);
-        }
+        let mut state = self.lock_if_usable().ok_or(Stopped)?;
         let snapshot = self.reader.snapshot().all();
         let replay = snapshot
             .iter()
@@ -293,10 +294,10 @@ impl Cache {
     }
 
     /// The listeners that have a task of their own.
-    pub(crate) fn driven_listeners(&self) -> Vec<Arc<Listener>> {
+    pub(crate) fn handler_listeners(&self) -> Vec<Arc<Listener>> {
         let state = lock(&self.state);
         let listeners = state.members.iter().map(|member| &member.listener);
-        listeners.filter(|listener| listener.is_driven).cloned().collect()
+        listeners.filter(|listener| listener.is_handler).cloned().collect()
     }
 
     pub(crate) fn handlers(&self) -> Vec<HandlerStatus> {
@@ -325,15 +326,15 @@ impl State {
     }
 
     /// Queues an object if it is new. Returns whether it was older than the cached one.
-    fn judge(&mut self, arrived: Arrived, listing: Option<&mut Listing>) -> bool {
+    fn judge(&mut self, arrived: Received, listing: Option<&mut Listing>) -> bool {
         match (arrived, listing) {
-            (Arrived::Item(object), Some(listing)) => {
+            (Received::Item(object), Some(listing)) => {
                 self.judge_item(object, listing);
                 false
             }
             // There is no list in which to mark it.
-            (Arrived::Item(object), None) => self.judge_change(Change::Modified, object),
-            (Arrived::Change(change, object), listing) => {
+            (Received::Item(object), None) => self.judge_change(Change::Modified, object),
+            (Received::Change(change, object), listing) => {
                 if let Some(listing) = listing {
                     listing.held_back.remove(object.head().key());
                     if change == Change::Deleted {
@@ -342,7 +343,7 @@ impl State {
                 }
                 self.judge_change(change, object)
             }
-            (Arrived::Gone(key), listing) => {
+            (Received::Gone(key), listing) => {
                 if let Some(listing) = listing {
                     listing.held_back.remove(&key);
                     listing.list.unmark(&key);
@@ -361,7 +362,7 @@ impl State {
         let held_head = held.as_ref().map(|held| held.head());
         let held_bytes = held.as_ref().and_then(|held| held.bytes());
         let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
-        let verdict = match judge::item(held_head, object.head(), listing.complete.as_ref()) {
+        let verdict = match judge::item(held_head, object.head(), listing.cached_up_to.as_ref()) {
             // Some servers set no resource versions. Then the bytes are compared.
             _ if object.head().resource_version().is_empty() && has_same_bytes => Verdict::Same,
             // After a restore, the same version may belong to a different object.
@@ -469,10 +470,10 @@ mod tests {
 
     use super::*;
 
-    fn item(name: &str) -> Arrived {
+    fn item(name: &str) -> Received {
         let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
         let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
-        Arrived::Item(Object::new(head, json.into_bytes()))
+        Received::Item(Object::new(head, json.into_bytes()))
     }
 
     #[test]

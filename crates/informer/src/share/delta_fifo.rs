@@ -9,9 +9,9 @@
 //! The cache owns it. For each chunk of a body the cache queues what is news, and then pops
 //! everything, under one lock. So the queue needs no lock of its own, and no bound.
 //!
-//! A list goes through it object by object, by mark and sweep, and is never held as a whole. So a
-//! list is not one atomic change, as in client-go's newest queue: while it is read, readers of the
-//! store see some keys as the list has them and others as they were before.
+//! A list goes through it object by object, by mark and sweep, and is never held as a whole. So,
+//! unlike in client-go's newest queue, a list is not one atomic change: while it is read, readers
+//! of the store see some keys as the list has them and others as they were before.
 //!
 //! Invariants: `queue` holds exactly the keys of `items`, each once; no item is empty; a delete
 //! never follows a delete.

@@ -27,11 +27,11 @@ use crate::share::lock::lock;
 use crate::share::options::{AddIndex, InformerOptions};
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::{HasStatus, Observation, StatusHandle};
-use crate::telemetry::status::{InformerStatus, Life};
+use crate::telemetry::status::{InformerPhase, InformerStatus};
 use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 
 /// Where an informer gets its objects from.
-pub(crate) enum Origin {
+pub(crate) enum ObjectSource {
     /// A server, and what all of its informers have learned about it.
     Server(kube::Client, ServerTraits),
     /// A source of the user.
@@ -40,12 +40,12 @@ pub(crate) enum Origin {
 
 pub(crate) struct Engine {
     pub(crate) resource: Resource,
-    origin: Origin,
+    object_source: ObjectSource,
     /// Can change until the informer runs: see [`Engine::want_whole_objects`].
     options: Mutex<InformerOptions>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: CancellationToken,
-    life: watch::Sender<Life>,
+    phase: watch::Sender<InformerPhase>,
     feeds: Vec<Arc<FeedTelemetry>>,
     /// Where the tasks of handlers run, once the informer runs.
     tasks: OnceLock<(TaskTracker, Handle)>,
@@ -66,7 +66,7 @@ pub(crate) struct EngineSelection {
 impl Engine {
     pub(crate) fn new(
         resource: Resource,
-        origin: Origin,
+        object_source: ObjectSource,
         options: InformerOptions,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, InformerError> {
@@ -78,7 +78,7 @@ impl Engine {
             None => vec![None],
         };
         for namespace in &namespaces {
-            origin
+            object_source
                 .source(&resource, &options, namespace.as_deref())
                 .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         }
@@ -88,10 +88,10 @@ impl Engine {
         let feeds: Vec<_> = namespaces.into_iter().map(telemetry).map(Arc::new).collect();
         let indexes = options.indexes.clone();
         let engine = Self {
-            origin,
+            object_source,
             cache: Arc::new(Cache::new(options.store(), feeds.len())),
             stop,
-            life: watch::Sender::new(Life::New),
+            phase: watch::Sender::new(InformerPhase::New),
             feeds,
             tasks: OnceLock::new(),
             joined: Notify::new(),
@@ -105,33 +105,34 @@ impl Engine {
         Ok(engine)
     }
 
-    pub(crate) fn life(&self) -> watch::Receiver<Life> {
-        self.life.subscribe()
+    pub(crate) fn phase(&self) -> watch::Receiver<InformerPhase> {
+        self.phase.subscribe()
     }
 
     pub(crate) fn is_new(&self) -> bool {
-        *self.life.borrow() == Life::New
+        *self.phase.borrow() == InformerPhase::New
     }
 
     /// Stops the informer. If it does not run yet, it never will.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
-        if Life::change(&self.life, &Life::New, Life::Stopped) {
+        if InformerPhase::change(&self.phase, &InformerPhase::New, InformerPhase::Stopped) {
             self.cache.close();
         }
     }
 
     /// Waits until its cache is complete. Cancel safe.
     pub(crate) async fn wait_for_sync(&self) -> Result<(), Stopped> {
-        let mut life = self.life();
-        let settled = life.wait_for(|life| !matches!(life, Life::New | Life::Listing));
+        let mut phase = self.phase();
+        let settled =
+            phase.wait_for(|phase| !matches!(phase, InformerPhase::New | InformerPhase::Listing));
         tokio::select! {
             biased;
             settled = settled => match settled.as_deref() {
-                Ok(Life::Synced) => Ok(()),
+                Ok(InformerPhase::Synced) => Ok(()),
                 _ => Err(Stopped),
             },
-            // The life of an informer that never ran does not change.
+            // The phase of an informer that never ran does not change.
             () = self.stop.cancelled() => Err(Stopped),
         }
     }
@@ -139,7 +140,7 @@ impl Engine {
     /// Makes an informer that caches only metadata cache whole objects, if it does not run yet.
     /// Returns whether this was possible.
     pub(crate) fn want_whole_objects(&self) -> bool {
-        // Locked first: an informer that begins to run reads the options after its life has
+        // Locked first: an informer that begins to run reads the options after its phase has
         // changed.
         let mut options = lock(&self.options);
         let is_new = self.is_new();
@@ -185,11 +186,11 @@ impl Engine {
         &self,
         options: HandlerOptions,
         default_name: &str,
-        is_driven: bool,
+        is_handler: bool,
     ) -> Arc<Listener> {
         let merge_above = lock(&self.options).merge_above.unwrap_or(MERGE_ABOVE);
         let name = options.name.unwrap_or_else(|| default_name.to_owned());
-        Arc::new(Listener::new(name, is_driven, options.resync.unwrap_or_default(), merge_above))
+        Arc::new(Listener::new(name, is_handler, options.resync.unwrap_or_default(), merge_above))
     }
 
     /// Adds a listener, and its task if it has one.
@@ -253,7 +254,7 @@ impl Engine {
 
     /// Runs the informer until it is stopped or breaks. It runs once.
     pub(crate) async fn run(self: &Arc<Self>) -> Result<(), Stopped> {
-        if !Life::change(&self.life, &Life::New, Life::Listing) {
+        if !InformerPhase::change(&self.phase, &InformerPhase::New, InformerPhase::Listing) {
             return Err(Stopped);
         }
         let stop_on_drop = StopOnDrop(self);
@@ -265,7 +266,7 @@ impl Engine {
         feeds.shutdown().await;
         if let Some(failure) = failure {
             tracing::error!(resource = %self.resource, failure, "an informer broke");
-            self.life.send_replace(Life::Failed(failure));
+            self.phase.send_replace(InformerPhase::Failed(failure));
         }
         // Closes the listeners. Handlers finish their current event.
         drop(stop_on_drop);
@@ -276,20 +277,20 @@ impl Engine {
 
     fn start_feeds(&self) -> JoinSet<()> {
         let options = lock(&self.options).clone();
-        let server = match &self.origin {
-            Origin::Server(_, server) => server.clone(),
-            Origin::Source(_) => ServerTraits::default(),
+        let server = match &self.object_source {
+            ObjectSource::Server(_, server) => server.clone(),
+            ObjectSource::Source(_) => ServerTraits::default(),
         };
         let mut feeds = JoinSet::new();
         for (number, telemetry) in self.feeds.iter().enumerate() {
             let source = self
-                .origin
+                .object_source
                 .source(&self.resource, &options, telemetry.namespace())
                 .expect("the selection must have been checked when the informer was made");
             let seed = options.seed_for(&self.resource, number);
             let feed = Feed::new(
                 Arc::clone(&self.cache),
-                self.life.clone(),
+                self.phase.clone(),
                 Arc::clone(telemetry),
                 source,
                 Reflector::new(options.reflector.clone(), server.clone(), seed),
@@ -330,7 +331,7 @@ impl HasStatus for Engine {
     fn status(&self) -> InformerStatus {
         InformerStatus {
             resource: self.resource.clone(),
-            life: self.life.borrow().clone(),
+            phase: self.phase.borrow().clone(),
             feeds: self.feeds.iter().map(|feed| feed.status()).collect(),
             handlers: self.cache.handlers(),
             quarantined: self.cache.quarantine.list(),
@@ -340,7 +341,7 @@ impl HasStatus for Engine {
     }
 }
 
-impl Origin {
+impl ObjectSource {
     /// The source of a namespace, or of all.
     fn source(
         &self,
@@ -370,9 +371,9 @@ impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.stop.cancel();
         self.0.cache.close();
-        let has_failed = matches!(*self.0.life.borrow(), Life::Failed(_));
+        let has_failed = matches!(*self.0.phase.borrow(), InformerPhase::Failed(_));
         if !has_failed {
-            self.0.life.send_replace(Life::Stopped);
+            self.0.phase.send_replace(InformerPhase::Stopped);
         }
     }
 }

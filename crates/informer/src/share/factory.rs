@@ -20,12 +20,12 @@ use windlass_indexer::Lister;
 use crate::error::{InformerError, Stopped};
 use crate::reflect::reflector::ServerTraits;
 use crate::resource::{Resource, Scope};
-use crate::share::engine::{Engine, Origin};
-use crate::share::informer::{SharedInformer, User};
+use crate::share::engine::{Engine, ObjectSource};
+use crate::share::informer::{KeepAlive, SharedInformer};
 use crate::share::lock::lock;
 use crate::share::options::{Identity, InformerOptions};
 use crate::telemetry::observer::HasStatus as _;
-use crate::telemetry::status::{InformerStatus, Life};
+use crate::telemetry::status::{InformerPhase, InformerStatus};
 
 /// Creates, shares, starts and stops informers. Cheap to clone.
 ///
@@ -292,7 +292,7 @@ impl SharedInformerFactory {
     pub async fn wait_for_sync(&self) -> Result<(), NotSynced> {
         self.wait_for_cache_sync().await?;
         for engine in self.engines() {
-            for listener in engine.cache.driven_listeners() {
+            for listener in engine.cache.handler_listeners() {
                 // This returns also if the handler is removed.
                 listener.wait_for_sync().await;
             }
@@ -384,9 +384,10 @@ impl SharedInformerFactory {
         }
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
-        let origin = Origin::Server(shared.client.clone(), server);
+        let object_source = ObjectSource::Server(shared.client.clone(), server);
         let stop = shared.stop.child_token();
-        let informer = SharedInformer::with_origin(origin, resource.clone(), options, stop)?;
+        let informer =
+            SharedInformer::with_object_source(object_source, resource.clone(), options, stop)?;
         let (engine, user) = (Arc::clone(&informer.engine), Arc::downgrade(&informer.user));
         let entry = Entry { engine, user, is_started: false };
         informers.insert(identity, entry);
@@ -399,7 +400,7 @@ impl SharedInformerFactory {
 fn find(
     informers: &mut BTreeMap<Identity, Entry>,
     wanted: &Identity,
-) -> Option<(Arc<Engine>, User)> {
+) -> Option<(Arc<Engine>, KeepAlive)> {
     let whole = Identity { metadata_only: false, ..wanted.clone() };
     if let Some(found) = informers.get(&whole).and_then(Entry::use_again) {
         // Whole objects include the metadata.
@@ -421,11 +422,11 @@ fn find(
 impl Entry {
     /// Whether it has users, and has not ended.
     fn is_used(&self) -> bool {
-        self.user.strong_count() > 0 && *self.engine.life().borrow() != Life::Stopped
+        self.user.strong_count() > 0 && *self.engine.phase().borrow() != InformerPhase::Stopped
     }
 
     /// What another user needs; `None` if the informer stops.
-    fn use_again(&self) -> Option<(Arc<Engine>, User)> {
+    fn use_again(&self) -> Option<(Arc<Engine>, KeepAlive)> {
         let user = self.user.upgrade()?;
         (!self.engine.stop.is_cancelled()).then(|| (Arc::clone(&self.engine), user))
     }
@@ -438,7 +439,7 @@ impl Shared {
             // The user runs it, by `SharedInformer::run`, or it was stopped before.
             return;
         }
-        if let Life::Failed(message) = &*engine.life().borrow() {
+        if let InformerPhase::Failed(message) = &*engine.phase().borrow() {
             let resource = engine.resource.clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }

@@ -13,13 +13,13 @@ use crate::error::{InformerError, Stopped};
 use crate::informer_cache::InformerCache;
 use crate::reflect::reflector::ServerTraits;
 use crate::resource::{Resource, Scope};
-use crate::share::engine::{Engine, Origin};
+use crate::share::engine::{Engine, ObjectSource};
 use crate::share::event::Handler;
 use crate::share::listener::{HandlerOptions, drive};
 use crate::share::options::InformerOptions;
 use crate::share::registration::{Registration, Subscription};
 use crate::telemetry::observer::HasStatus as _;
-use crate::telemetry::status::{InformerStatus, Life};
+use crate::telemetry::status::{InformerPhase, InformerStatus};
 use crate::transport::source::ListWatch;
 
 /// A cache of one resource that keeps itself up to date and notifies any number of handlers.
@@ -58,13 +58,13 @@ use crate::transport::source::ListWatch;
 pub struct SharedInformer<K> {
     pub(crate) engine: Arc<Engine>,
     lister: Lister<K>,
-    pub(crate) user: User,
+    pub(crate) user: KeepAlive,
     /// How often handlers that are added by this one are shown everything again. Zero for never.
     resync: Duration,
 }
 
 /// Stops the informer when its last user is dropped.
-pub(crate) type User = Arc<DropGuard>;
+pub(crate) type KeepAlive = Arc<DropGuard>;
 
 impl<K> SharedInformer<K>
 where
@@ -91,8 +91,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let origin = Origin::Server(client, ServerTraits::default());
-        Self::with_origin(origin, resource, options, CancellationToken::new())
+        let object_source = ObjectSource::Server(client, ServerTraits::default());
+        Self::with_object_source(object_source, resource, options, CancellationToken::new())
     }
 
     /// An informer of any source. The source is responsible for namespaces and selectors.
@@ -104,18 +104,18 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let origin = Origin::Source(Arc::new(source));
-        Self::with_origin(origin, resource, options, CancellationToken::new())
+        let object_source = ObjectSource::Source(Arc::new(source));
+        Self::with_object_source(object_source, resource, options, CancellationToken::new())
     }
 
-    pub(crate) fn with_origin(
-        origin: Origin,
+    pub(crate) fn with_object_source(
+        object_source: ObjectSource,
         resource: Resource,
         options: InformerOptions,
         stop: CancellationToken,
     ) -> Result<Self, InformerError> {
         let resync = options.resync;
-        let engine = Engine::new(resource, origin, options, stop)?;
+        let engine = Engine::new(resource, object_source, options, stop)?;
         let user = Arc::new(engine.stop.clone().drop_guard());
         Self::with_engine(engine, user, resync)
     }
@@ -123,7 +123,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// One more view of an engine.
     pub(crate) fn with_engine(
         engine: Arc<Engine>,
-        user: User,
+        user: KeepAlive,
         resync: Duration,
     ) -> Result<Self, InformerError> {
         let lister = engine
@@ -226,9 +226,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         self.engine.require_bytes(reader)
     }
 
-    /// Whether the cache is complete and kept up to date. It is not when the informer has stopped.
+    /// Whether the first lists are complete, and the informer has not stopped.
     pub fn has_synced(&self) -> bool {
-        *self.engine.life().borrow() == Life::Synced
+        *self.engine.phase().borrow() == InformerPhase::Synced
     }
 
     /// Waits until [`has_synced`](Self::has_synced). Cancel safe.

@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
     Apply,
     /// It equals the cached one.
     Same,
-    /// It is older than the cached one, or than a deletion.
+    /// It is a change that is not newer than the cached object.
     Stale,
     /// It contradicts what is known: the cluster was restored, the server is stale, or an event was
     /// lost. The version of the whole list, which comes at its end, decides which.
@@ -36,6 +36,8 @@ pub(crate) fn item(
             Some(Ordering::Less) => Verdict::Contradiction,
             Some(Ordering::Greater) | None => Verdict::Apply,
         },
+        // Of two objects with one name, the newer one has the higher version.
+        Some(held) if order(held, arrived) == Some(Ordering::Less) => Verdict::Contradiction,
         // An object that the cache does not have must be newer than everything that it has.
         Some(_) | None
             if complete.is_some_and(|complete| arrived.resource_version() <= complete) =>
@@ -103,6 +105,11 @@ mod tests {
             item(Some(&head("a", "5")), &head("b", "7"), Some(&mark)),
             Verdict::Contradiction
         );
+        assert_eq!(
+            item(Some(&head("a", "12")), &head("b", "10"), Some(&mark)),
+            Verdict::Contradiction
+        );
+        assert_eq!(item(Some(&head("a", "10")), &head("b", "12"), Some(&mark)), Verdict::Apply);
         assert_eq!(item(None, &head("a", "10"), Some(&mark)), Verdict::Apply);
         assert_eq!(item(None, &head("a", "9"), None), Verdict::Apply);
     }

@@ -33,7 +33,7 @@ const RESYNC_MIN: Duration = Duration::from_secs(1);
 pub(crate) struct Listener {
     pub(crate) name: Box<str>,
     /// Whether it is a handler with its own task, and not a subscription.
-    pub(crate) is_driven: bool,
+    pub(crate) is_handler: bool,
     resync: Option<Duration>,
     backlog: Mutex<Backlog>,
     wake: Notify,
@@ -52,7 +52,8 @@ pub(crate) struct Listener {
 pub struct HandlerStatus {
     /// Its name, or its type.
     pub name: String,
-    /// Whether it has seen everything that was cached when it joined.
+    /// Whether it has seen the initial state: the first lists or, if it joined later, everything
+    /// that was cached then.
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
@@ -88,10 +89,15 @@ impl HandlerOptions {
 }
 
 impl Listener {
-    pub(crate) fn new(name: String, is_driven: bool, resync: Duration, merge_above: usize) -> Self {
+    pub(crate) fn new(
+        name: String,
+        is_handler: bool,
+        resync: Duration,
+        merge_above: usize,
+    ) -> Self {
         Self {
             name: name.into(),
-            is_driven,
+            is_handler,
             resync: (!resync.is_zero()).then(|| resync.max(RESYNC_MIN)),
             backlog: Mutex::new(Backlog::new(merge_above)),
             wake: Notify::new(),
@@ -153,13 +159,12 @@ impl Listener {
     /// is synced when it has taken the last object of the list. A handler is synced later, when it
     /// has handled that object and asks for the next event.
     fn take_synced_mark(&self, backlog: &mut Backlog) {
-        if !self.is_driven && backlog.pop_synced() {
+        if !self.is_handler && backlog.pop_synced() {
             self.synced.send_replace(true);
         }
     }
 
-    /// Waits until it has seen everything that was cached when it joined, or is closed. Returns
-    /// whether it has.
+    /// Waits until it has seen the initial state, or is closed. Returns whether it has.
     pub(crate) async fn wait_for_sync(&self) -> bool {
         let mut synced = self.synced.subscribe();
         let settled = synced.wait_for(|synced| *synced || self.is_closed()).await;

@@ -1,4 +1,4 @@
-//! Locks that ignore poisoning: what they guard is consistent whenever they are not held.
+//! Locks that ignore poisoning, for values that a panic cannot leave half changed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -30,7 +30,8 @@ impl Registration {
         Self { listener, cache: Arc::downgrade(cache) }
     }
 
-    /// Whether the handler has seen everything that was cached when it joined.
+    /// Whether the handler has seen the initial state: the first lists or, if it joined later,
+    /// everything that was cached then.
     pub fn has_synced(&self) -> bool {
         self.listener.has_synced()
     }

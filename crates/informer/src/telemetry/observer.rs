@@ -78,8 +78,7 @@ pub enum Observation<'a> {
     Changed(Change),
     /// A watch brought a bookmark.
     Bookmark,
-    /// Everything up to a version is in the cache. This is the version up to which everything has
-    /// arrived.
+    /// A chunk was processed. Everything up to this version is in the cache.
     Advanced(Option<&'a ResourceVersion>),
     /// So many objects arrived that were older than the cached ones. They were dropped.
     Stale(u64),

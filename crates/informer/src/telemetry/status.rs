@@ -20,7 +20,7 @@ pub struct InformerStatus {
     /// Its resource.
     pub resource: Resource,
     /// Whether it runs, and how far it is.
-    pub life: Life,
+    pub phase: InformerPhase,
     /// One for each namespace that it watches, or one for all.
     pub feeds: Vec<FeedStatus>,
     /// Its handlers and subscriptions.
@@ -34,14 +34,14 @@ pub struct InformerStatus {
     pub store: StoreStatus,
 }
 
-/// The states of an informer, in their order.
+/// What an informer does, on the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum InformerPhase {
     /// It does not run yet.
     New,
     /// Its first list is under way.
     Listing,
-    /// Its cache is complete and kept up to date.
+    /// Its first lists are complete. A watch may be down; see [`InformerStatus::feeds`].
     Synced,
     /// It was stopped.
     Stopped,
@@ -49,13 +49,13 @@ pub enum Life {
     Failed(String),
 }
 
-impl Life {
+impl InformerPhase {
     /// Changes the state if it is `from`. Returns whether it was.
-    pub(crate) fn change(life: &watch::Sender<Self>, from: &Self, to: Self) -> bool {
-        life.send_if_modified(|life| {
-            let is_from = life == from;
+    pub(crate) fn change(phase: &watch::Sender<Self>, from: &Self, to: Self) -> bool {
+        phase.send_if_modified(|phase| {
+            let is_from = phase == from;
             if is_from {
-                *life = to;
+                *phase = to;
             }
             is_from
         })

@@ -89,7 +89,7 @@ impl Which {
     }
 
     fn has(self, status: &KeyStatus<ObjectKey, Cause>) -> bool {
-        let is_delayed = status.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some());
+        let is_delayed = status.next_run.as_ref().is_some_and(|run| run.due.is_some());
         match self {
             Self::All => true,
             Self::Running => status.running.is_some(),

@@ -82,7 +82,7 @@ pub enum Leadership {
 /// How an election ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a replica that has lost the leadership must stop its leader-only work"]
-pub enum Ended {
+pub enum ElectionEnd {
     /// It was stopped, and the Lease is released if this replica held it.
     Stopped,
     /// This replica no longer leads: it could not renew the Lease in time, or another replica holds
@@ -248,7 +248,7 @@ impl Elector {
     /// # Cancel safety
     /// If it is dropped, the fence closes and the replica no longer counts as the leader, but the
     /// Lease is not released: standbys wait until it expires.
-    pub async fn run(self, stop: CancellationToken) -> Ended {
+    pub async fn run(self, stop: CancellationToken) -> ElectionEnd {
         let mut run = Run {
             contest: Contest::new(self.identity.clone(), self.timing, self.seed, Instant::now()),
             elector: self,
@@ -257,7 +257,7 @@ impl Elector {
             failing_since: None,
         };
         if stop.run_until_cancelled(run.contend()).await.is_some() {
-            return Ended::Lost;
+            return ElectionEnd::Lost;
         }
         let was_leading = run.contest.leads_until().is_some();
         run.close();
@@ -265,7 +265,7 @@ impl Elector {
         if was_leading || run.is_writing {
             run.release().await;
         }
-        Ended::Stopped
+        ElectionEnd::Stopped
     }
 }
 

@@ -160,7 +160,7 @@ impl Authorizer {
         let (shared, path) = (&*self.shared, format!("{}{path}", self.prefix));
         let token = bearer_token(headers).ok_or(Refusal::NoToken)?;
         let digest = cache::digest([token]);
-        let user = shared.users.get(digest, shared.user(token)).await?;
+        let user = shared.users.get(digest, shared.review_token(token)).await?;
         let user = user.ok_or(Refusal::UnknownToken)?;
         // As Kubernetes does for paths that are not resources.
         let verb = method.as_str().to_lowercase();
@@ -173,7 +173,10 @@ impl Authorizer {
 
 impl Shared {
     /// The user of a token. `None` if the API server does not accept it.
-    async fn user(&self, token: &str) -> (Result<Option<Arc<UserInfo>>, Unavailable>, Duration) {
+    async fn review_token(
+        &self,
+        token: &str,
+    ) -> (Result<Option<Arc<UserInfo>>, Unavailable>, Duration) {
         let spec = TokenReviewSpec { token: token.to_owned(), ..Default::default() };
         let review = TokenReview { spec, ..Default::default() };
         let review = self.token_reviews.create(&review).await;

@@ -194,7 +194,7 @@ impl Listener {
                         has_failed = false;
                         let tls = tls.clone();
                         let (limits, closed) = (self.limits, closed.clone());
-                        connections.spawn(connection(stream, router.clone(), tls, limits, closed));
+                        connections.spawn(serve_connection(stream, router.clone(), tls, limits, closed));
                     }
                     Err(error) => {
                         // One line for each series of failures.
@@ -238,7 +238,7 @@ fn log_panic(ended: Result<(), JoinError>) {
     }
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
     router: Router,
     tls: Option<TlsAcceptor>,
@@ -248,11 +248,11 @@ async fn connection(
     // Nagle's algorithm would only delay answers.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = tls else {
-        return requests(stream, router, limits, &stop).await;
+        return serve_requests(stream, router, limits, &stop).await;
     };
     let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     match stop.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) => requests(stream, router, limits, &stop).await,
+        Some(Ok(Ok(stream))) => serve_requests(stream, router, limits, &stop).await,
         // Whoever can reach the port can cause these, so they are no warnings.
         Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
         Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
@@ -261,7 +261,7 @@ async fn connection(
 }
 
 /// Answers the requests of a connection.
-async fn requests(
+async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     limits: Limits,
@@ -315,7 +315,7 @@ mod tests {
     fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
         let (client, server) = duplex(1024);
         let (mut task, stop) = (JoinSet::new(), stop.clone());
-        task.spawn(async move { requests(server, router, PROBES, &stop).await });
+        task.spawn(async move { serve_requests(server, router, PROBES, &stop).await });
         (task, client)
     }
 

@@ -35,7 +35,7 @@ impl Review {
     /// # Cancel safety
     /// If it is dropped, nothing is logged.
     pub(crate) async fn run(self) {
-        let (missing, unanswered) = self.missing().await;
+        let (missing, unanswered) = self.find_missing().await;
         if !missing.is_empty() {
             let more = match unanswered {
                 0 => String::new(),
@@ -54,7 +54,7 @@ impl Review {
 
     /// What is missing, as in `list, watch deployments.apps`, by resource and place, and how many
     /// questions were not answered.
-    async fn missing(&self) -> (Vec<String>, usize) {
+    async fn find_missing(&self) -> (Vec<String>, usize) {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let mut asked = BTreeSet::new();
         let mut missing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();

@@ -235,7 +235,7 @@ async fn what_does_not_exist_is_an_error_that_says_what_does() {
     let running = busy().await;
     for (path, code, part) in [
         ("/api/keys?controller=other", 404, "there are: maps"),
-        ("/api/keys", 400, "which controller? Say it by ?controller=NAME; there are: maps"),
+        ("/api/keys", 400, "which controller? Give its name as `controller`; there are: maps"),
         ("/api/keys?controller=maps&state=lost", 400, "waiting, failed, resting"),
         ("/api/runs?controller=other", 404, "there are: maps"),
         ("/api/runs?outcome=lost", 400, "panicked, timedOut"),

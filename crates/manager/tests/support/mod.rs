@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use windlass_informer::{ClientStack, HttpService, ResponseBody};
-use windlass_manager::{Elector, ElectorBuilder, Ended, Fence, Leadership, Timing};
+use windlass_manager::{ElectionEnd, Elector, ElectorBuilder, Fence, Leadership, Timing};
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::ApiServer;
 
@@ -50,7 +50,7 @@ pub(crate) const REAL: Timing = Timing {
 pub(crate) struct Replica {
     pub(crate) leadership: watch::Receiver<Leadership>,
     pub(crate) fence: Fence,
-    pub(crate) run: JoinHandle<Ended>,
+    pub(crate) run: JoinHandle<ElectionEnd>,
     line: Arc<AtomicU8>,
     is_paused: watch::Sender<bool>,
     stop: CancellationToken,
@@ -176,7 +176,7 @@ impl Replica {
         Api::default_namespaced(stack.around(server.service(), "default"))
     }
 
-    pub(crate) async fn stop(self) -> Ended {
+    pub(crate) async fn stop(self) -> ElectionEnd {
         self.stop.cancel();
         self.run.await.expect("the elector must not panic")
     }

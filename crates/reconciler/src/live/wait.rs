@@ -99,7 +99,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         let mut missing = UNANSWERED.to_owned();
         let looking = timeout(limit, async {
             let mut pauses = Pauses::new();
-            while let Some(holder) = access.holder(&key, &uid).await? {
+            while let Some(holder) = access.find_deletion_blocker(&key, &uid).await? {
                 missing = holder;
                 pauses.wait().await;
             }
@@ -114,7 +114,11 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
 
 impl Access<'_> {
     /// What keeps an object that is being deleted; `None` if it is gone.
-    async fn holder(&self, key: &ObjectKey, uid: &Uid) -> Result<Option<String>, Error> {
+    async fn find_deletion_blocker(
+        &self,
+        key: &ObjectKey,
+        uid: &Uid,
+    ) -> Result<Option<String>, Error> {
         let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
         let head = HeadParser::new(Interner::new()).parse(&bytes)?;
         if head.uid() != uid {

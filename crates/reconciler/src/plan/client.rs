@@ -88,7 +88,7 @@ impl PlanRecorder {
         }
         let info = RequestInfo::of(&request);
         let target = match RequestTarget::of(request.uri().path()) {
-            Some(target) if !target.is_passed_on() => target,
+            Some(target) if !target.is_proxied() => target,
             _ => return Err(CannotPlan(info).into()),
         };
         if stores_nothing(&target) {

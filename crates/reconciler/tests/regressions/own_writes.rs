@@ -71,7 +71,7 @@ async fn key_that_waits_for_a_cache_does_not_keep_others_waiting() {
     assert!(at - touched < Duration::from_secs(1), "it waited {:?} for another", at - touched);
 }
 
-/// `InformerCache::has_seen` takes whatever is not held as seen if fields select. The next run
+/// `InformerCache::is_caught_up` takes whatever is not held as seen if fields select. The next run
 /// reads a cache without what was made, and `cache_behind` is false: lib.rs promises the contrary,
 /// without an exception.
 #[tokio::test(start_paused = true)]
@@ -234,10 +234,10 @@ async fn deletion_that_follows_on_the_last_finalizer_is_waited_for() {
     assert_eq!(cleanups.load(Ordering::Relaxed), 1);
 }
 
-/// `InformerCache::has_seen` compares versions of before and after a restore of the cluster. What
-/// the last run wrote before has a higher version than anything after it: the key is told to be
-/// behind, and waits five seconds after each of its writes, until the versions have grown past the
-/// old ones.
+/// `InformerCache::is_caught_up` compares versions of before and after a restore of the cluster.
+/// What the last run wrote before has a higher version than anything after it: the key is told to
+/// be behind, and waits five seconds after each of its writes, until the versions have grown past
+/// the old ones.
 #[tokio::test(start_paused = true)]
 async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
     let (cluster, client) = cluster().await;
@@ -320,7 +320,7 @@ fn run_with_secrets_of(
     (run_with(client, |builder| builder.reads(some), maker), runs)
 }
 
-/// `InformerCache::has_seen` cannot tell whether a field selects an object, and so a key waited
+/// `InformerCache::is_caught_up` cannot tell whether a field selects an object, and so a key waited
 /// five seconds after each write to one that is not selected, and was told to be behind then, until
 /// a bookmark came.
 #[tokio::test(start_paused = true)]

@@ -103,7 +103,7 @@ impl QueueTest {
             let status = self.queue.status(&key);
             let is_running = status.as_ref().is_some_and(|status| status.running.is_some());
             assert_eq!(is_running, model.leases.contains(&key), "{key} runs");
-            let ahead = status.and_then(|status| status.ahead);
+            let ahead = status.and_then(|status| status.next_run);
             let causes: Vec<_> =
                 ahead.iter().flat_map(|ahead| ahead.causes.iter().copied()).collect();
             assert_eq!(causes, model.causes_ahead(key), "causes of {key}");

@@ -32,7 +32,7 @@ const UNVERSIONED_PACE: Duration = Duration::from_secs(30);
 impl Reflector {
     /// A list is complete.
     pub(super) fn completed(&mut self, version: Option<&str>, now: Instant) -> Listed {
-        let listed = self.versions.listed(version);
+        let listed = self.versions.accept_list(version);
         if let Listed::Refused(_) = listed {
             self.back_off(Plan::List, None, now);
             return listed;

@@ -48,7 +48,7 @@ impl Exchange {
     }
 
     /// An item of a list arrived, or a change before the end of the list.
-    pub(super) fn listed(&mut self, change: Change, now: Instant) {
+    pub(super) fn note_initial_event(&mut self, change: Change, now: Instant) {
         self.live_since = match change {
             Change::Added => None,
             Change::Modified | Change::Deleted => self.live_since.or(Some(now)),

@@ -15,9 +15,9 @@ pub(crate) enum NextStep {
     Request(Request),
 }
 
-/// How the cache has to treat a change.
+/// What kind of change has arrived, and so how the cache has to treat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum ChangeKind {
     /// It is part of a list: an item, or a change that arrived before the end of the list.
     Initial,
     /// It is a change after the list.
@@ -106,9 +106,9 @@ pub enum Relist {
     Audit,
 }
 
-/// What to do when a deadline has passed.
+/// What a passed deadline means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimedOut {
+pub(crate) enum DeadlineCheck {
     /// The deadline has moved, or nothing is under way.
     NotYet,
     /// Nothing arrived for this long. The caller calls [`failed`](super::Reflector::failed) with

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use windlass_indexer::ResourceVersion;
 
-use super::outcome::{Arrival, ListFault, Listed};
+use super::outcome::{ChangeKind, ListFault, Listed};
 use crate::decode::frames::Change;
 
 /// The versions that a reflector remembers.
@@ -40,7 +40,7 @@ impl Versions {
     }
 
     /// Accepts or refuses a complete list.
-    pub(super) fn listed(&mut self, version: Option<&str>) -> Listed {
+    pub(super) fn accept_list(&mut self, version: Option<&str>) -> Listed {
         let version = version.filter(|text| is_position(text)).map(ResourceVersion::new);
         let is_lower = version.as_ref().is_some_and(|version| self.is_behind(version));
         if is_lower && !self.is_last_list_refused {
@@ -58,20 +58,21 @@ impl Versions {
         Listed::Complete { is_new_epoch: is_lower }
     }
 
-    /// Decides whether a change after a list is stale. Also returns whether it moved the position.
-    pub(super) fn changed(
+    /// A change after a list: moves the position to it, unless it is stale. Also returns whether
+    /// the position moved.
+    pub(super) fn accept_change(
         &mut self,
         change: Change,
         version: Option<&ResourceVersion>,
-    ) -> (Arrival, bool) {
+    ) -> (ChangeKind, bool) {
         // A watch without a position began with all objects, in any order, so no change is stale.
         let (Some(version), Some(_)) = (version.filter(|v| !v.is_empty()), &self.position) else {
-            return (Arrival::Live, false);
+            return (ChangeKind::Live, false);
         };
         let has_advanced = self.advance(version);
         // A deletion may carry the version that the object had. Without it the object would stay.
         let is_live = has_advanced || change == Change::Deleted;
-        (if is_live { Arrival::Live } else { Arrival::Stale }, has_advanced)
+        (if is_live { ChangeKind::Live } else { ChangeKind::Stale }, has_advanced)
     }
 
     /// A bookmark: all changes up to this version were received. Returns whether the position

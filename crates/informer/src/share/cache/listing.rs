@@ -11,8 +11,8 @@ use crate::share::delta_fifo::ReplaceList;
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(super) list: ReplaceList,
-    /// Everything up to this version is in the cache.
-    pub(super) complete: Option<ResourceVersion>,
+    /// Everything up to this version was in the cache when the list began.
+    pub(super) cached_up_to: Option<ResourceVersion>,
     /// The list before this one was refused, because it contradicted the cache. So the cluster may
     /// have been restored, and the same version may have other content.
     pub(super) is_after_refused: bool,

@@ -13,7 +13,7 @@ use windlass_indexer::TypeStatus;
 
 use super::series::{EVENTS, REASONS, Series, Shown};
 use crate::share::listener::HandlerStatus;
-use crate::telemetry::status::{FeedStatus, InformerStatus, Life};
+use crate::telemetry::status::{FeedStatus, InformerPhase, InformerStatus};
 
 /// One metric of all resources. The encoder adds the unit and `_total` to the name.
 pub(super) struct Family {
@@ -55,7 +55,7 @@ pub(super) static FAMILIES: &[Family] = &[
         lowest.map(|version| (None, version)).into_iter().collect()
     }),
     gauges("windlass_informer_synced", "Whether the first list is complete.", |shown| {
-        let is_synced = |informer: &InformerStatus| informer.life == Life::Synced;
+        let is_synced = |informer: &InformerStatus| informer.phase == InformerPhase::Synced;
         vec![(None, shown.informers.iter().all(is_synced).into())]
     }),
     histogram("windlass_informer_list_size", "Bytes of a list, as they were sent.", |s| {

@@ -30,16 +30,17 @@ const BODY_MAX: usize = 64 << 10;
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Replaces the body of an answer with an error code by a complete `Status`. Leaves other answers
-/// alone, and those that another server gave through a proxy subresource. A second call on the same
-/// answer changes nothing.
+/// alone, and those of a `proxy`, `exec`, `attach`, `portforward` or `log` subresource. A second
+/// call on the same answer changes nothing.
 pub async fn explain<B>(info: &RequestInfo, response: Response<B>) -> Response<ResponseBody>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
     let is_error = response.status().is_client_error() || response.status().is_server_error();
-    // The error of an application, which the API server only passes on.
-    let is_passed_on = info.target.as_ref().is_some_and(RequestTarget::is_passed_on);
-    if !is_error || is_passed_on {
+    // The error may come from the kubelet, pod or service behind the API server, so it is left as
+    // it is.
+    let is_proxied = info.target.as_ref().is_some_and(RequestTarget::is_proxied);
+    if !is_error || is_proxied {
         return response.map(erase_body);
     }
     let (mut head, body) = response.into_parts();

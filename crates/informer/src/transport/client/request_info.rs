@@ -113,9 +113,9 @@ impl RequestTarget {
         self.group == resource.group() && self.plural == resource.plural()
     }
 
-    /// Whether the API server passes the request on to another server: a kubelet, a pod or a
-    /// service. The answer is no object, and need not end.
-    pub fn is_passed_on(&self) -> bool {
+    /// Whether the API server proxies the request to a kubelet, a pod or a service. The answer is
+    /// not an object, and may be endless.
+    pub fn is_proxied(&self) -> bool {
         let subresource = self.subresource.as_deref().unwrap_or_default();
         matches!(subresource, "proxy" | "exec" | "attach" | "portforward" | "log")
     }
@@ -201,13 +201,13 @@ mod tests {
 
     #[test]
     fn requests_to_other_servers_are_told_by_their_subresource() {
-        let is_passed_on = |path: &str| RequestTarget::of(path).expect("a target").is_passed_on();
+        let is_proxied = |path: &str| RequestTarget::of(path).expect("a target").is_proxied();
         for way in ["proxy", "proxy/api/v1/nodes/one", "exec", "attach", "portforward", "log"] {
-            assert!(is_passed_on(&format!("/api/v1/namespaces/shop/pods/web/{way}")), "{way}");
+            assert!(is_proxied(&format!("/api/v1/namespaces/shop/pods/web/{way}")), "{way}");
         }
         // These are only names.
-        assert!(!is_passed_on("/api/v1/namespaces/log/pods/proxy"));
-        assert!(!is_passed_on("/api/v1/nodes/exec/status"));
+        assert!(!is_proxied("/api/v1/namespaces/log/pods/proxy"));
+        assert!(!is_proxied("/api/v1/nodes/exec/status"));
     }
 
     #[test]

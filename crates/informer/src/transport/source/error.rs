@@ -36,6 +36,13 @@ impl SourceError {
         }
     }
 
+    /// The server was reached, but its certificate is not accepted: its authority is unknown, it
+    /// has expired, or it is for another name.
+    pub fn is_untrusted(&self) -> bool {
+        // The message of rustls.
+        matches!(self, Self::Transport(message) if message.contains("invalid peer certificate"))
+    }
+
     /// The Status that the server returned, if there is one.
     pub fn status(&self) -> Option<&Status> {
         match self {

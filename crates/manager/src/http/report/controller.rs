@@ -8,7 +8,7 @@ use windlass_informer::InformerCache;
 use windlass_reconciler::{
     Cause, Counts, InactiveKey, InactiveReason, Outcome, RecorderStatus, Run,
 };
-use windlass_workqueue::{Ahead, KeyStatus, Priority};
+use windlass_workqueue::{KeyStatus, NextRun, Priority};
 
 use super::camel_case;
 use super::clock::{Clock, Time};
@@ -389,10 +389,10 @@ impl KeyReport {
             causes: texts(run.causes.iter()),
             omitted_causes: run.causes.omitted(),
         });
-        let ahead = status.ahead.as_ref().map(|ahead| StateReport::ahead(ahead, clock));
+        let next_run = status.next_run.as_ref().map(|run| StateReport::of_next(run, clock));
         let (now, again) = match running {
-            Some(running) => (running, ahead),
-            None => (ahead?, None),
+            Some(running) => (running, next_run),
+            None => (next_run?, None),
         };
         let (key, failures) = (status.key.to_string(), status.failures);
         Some(Self { key, attempt: failures.saturating_add(1), failures, now, again })
@@ -400,18 +400,18 @@ impl KeyReport {
 }
 
 impl StateReport {
-    fn ahead(ahead: &Ahead<Cause>, clock: Clock) -> Self {
+    fn of_next(run: &NextRun<Cause>, clock: Clock) -> Self {
         Self {
-            state: if ahead.due.is_some() { KeyState::Waiting } else { KeyState::Ready },
-            since: clock.time(ahead.since),
-            next_run: ahead.due.map(|due| clock.time(due)),
-            priority: Some(match ahead.priority {
+            state: if run.due.is_some() { KeyState::Waiting } else { KeyState::Ready },
+            since: clock.time(run.since),
+            next_run: run.due.map(|due| clock.time(due)),
+            priority: Some(match run.priority {
                 Priority::Low => "low",
                 Priority::Normal => "normal",
                 Priority::High => "high",
             }),
-            causes: texts(ahead.causes.iter()),
-            omitted_causes: ahead.causes.omitted(),
+            causes: texts(run.causes.iter()),
+            omitted_causes: run.causes.omitted(),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use windlass_indexer::StoreStatus;
-use windlass_informer::{Activity, Counts, FeedStatus, HandlerStatus, InformerStatus, Life};
+use windlass_informer::{
+    Activity, Counts, FeedStatus, HandlerStatus, InformerPhase, InformerStatus,
+};
 
 use super::clock::{Clock, Time};
 
@@ -225,12 +227,12 @@ const NAMED_MAX: usize = 100;
 
 impl InformerReport {
     pub(super) fn of(status: &InformerStatus, clock: Clock) -> Self {
-        let (state, failure) = match &status.life {
-            Life::New => (InformerState::New, None),
-            Life::Listing => (InformerState::Listing, None),
-            Life::Synced => (InformerState::Synced, None),
-            Life::Stopped => (InformerState::Stopped, None),
-            Life::Failed(message) => (InformerState::Failed, Some(message.clone())),
+        let (state, failure) = match &status.phase {
+            InformerPhase::New => (InformerState::New, None),
+            InformerPhase::Listing => (InformerState::Listing, None),
+            InformerPhase::Synced => (InformerState::Synced, None),
+            InformerPhase::Stopped => (InformerState::Stopped, None),
+            InformerPhase::Failed(message) => (InformerState::Failed, Some(message.clone())),
         };
         Self {
             resource: status.resource.to_string(),

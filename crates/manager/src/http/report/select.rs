@@ -30,7 +30,7 @@ pub(crate) struct Selection<'s> {
 pub(crate) enum Unknown {
     #[error("which object? Say it by ?key=NAMESPACE/NAME, or ?key=NAME if it has no namespace")]
     NoKey,
-    #[error("which controller? Say it by ?controller=NAME; there are: {known}")]
+    #[error("which controller? Give its name as `controller`; there are: {known}")]
     NoController { known: String },
     #[error("{0:?} is not a key: use NAMESPACE/NAME, or NAME if the object has no namespace")]
     InvalidKey(String),

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 
 use super::super::{
-    Arrival, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits, State, TimedOut,
+    ChangeKind, DeadlineCheck, Listed, NextStep, Reaction, Reflector, ReflectorConfig,
+    ServerTraits, State,
 };
 use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
@@ -111,7 +112,7 @@ impl Driver {
         self.reflector.opened(self.now);
     }
 
-    pub(crate) fn changed(&mut self, change: Change, version: &str) -> Arrival {
+    pub(crate) fn changed(&mut self, change: Change, version: &str) -> ChangeKind {
         self.reflector.changed(change, Some(&ResourceVersion::new(version)), self.now)
     }
 
@@ -136,8 +137,8 @@ impl Driver {
         self.reflector.failed(error, self.now)
     }
 
-    pub(crate) fn time_out(&mut self) -> TimedOut {
-        self.reflector.timed_out(self.now)
+    pub(crate) fn time_out(&mut self) -> DeadlineCheck {
+        self.reflector.check_deadline(self.now)
     }
 
     /// The time until the deadline.

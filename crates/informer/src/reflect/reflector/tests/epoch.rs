@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Arrival, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
+    ChangeKind, DeadlineCheck, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits,
 };
 use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
 use crate::decode::frames::Change;
@@ -45,7 +45,7 @@ fn a_list_that_is_lower_twice_begins_an_epoch() {
     assert_eq!(list_at(&mut driver, "51"), Some(RESTORED));
     assert!(driver.is_watching());
     assert_eq!(driver.high_water().as_deref(), Some("51"));
-    assert_eq!(driver.changed(Change::Modified, "52"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Modified, "52"), ChangeKind::Live);
     // The new epoch has the usual rules.
     expire(&mut driver);
     assert_eq!(list_at(&mut driver, "60"), Some(COMPLETE));
@@ -141,7 +141,7 @@ fn a_server_that_was_away_and_then_says_nothing_is_listed() {
         driver.open();
         assert_eq!(driver.patience(), Duration::from_mins(1), "{absence}");
         driver.pass(60.0);
-        assert_eq!(driver.time_out(), TimedOut::Relist(Relist::SilentAfterOutage));
+        assert_eq!(driver.time_out(), DeadlineCheck::Relist(Relist::SilentAfterOutage));
         driver.wait();
         assert_eq!(list_at(&mut driver, "50"), Some(WENT_BACK));
         driver.wait();
@@ -195,7 +195,7 @@ fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
     driver.open();
     assert_eq!(driver.patience(), Duration::from_mins(2));
     driver.pass(120.0);
-    assert_eq!(driver.time_out(), TimedOut::Relist(Relist::SilentAfterOutage));
+    assert_eq!(driver.time_out(), DeadlineCheck::Relist(Relist::SilentAfterOutage));
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn how_long_to_wait_after_an_outage_can_be_set() {
 #[test]
 fn decimals_of_any_length_compare() {
     let mut driver = Driver::watching("99999999999999999999999");
-    assert_eq!(driver.changed(Change::Modified, "99999999999999999999998"), Arrival::Stale);
-    assert_eq!(driver.changed(Change::Modified, "18446744073709551615"), Arrival::Stale);
-    assert_eq!(driver.changed(Change::Modified, "100000000000000000000000"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Modified, "99999999999999999999998"), ChangeKind::Stale);
+    assert_eq!(driver.changed(Change::Modified, "18446744073709551615"), ChangeKind::Stale);
+    assert_eq!(driver.changed(Change::Modified, "100000000000000000000000"), ChangeKind::Live);
     expire(&mut driver);
     assert_eq!(list_at(&mut driver, "7"), Some(WENT_BACK));
 }
@@ -229,8 +229,8 @@ fn decimals_of_any_length_compare() {
 #[test]
 fn other_versions_are_only_equal_or_not() {
     let mut driver = Driver::watching("b-2");
-    assert_eq!(driver.changed(Change::Modified, "b-2"), Arrival::Stale);
-    assert_eq!(driver.changed(Change::Modified, "a-1"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Modified, "b-2"), ChangeKind::Stale);
+    assert_eq!(driver.changed(Change::Modified, "a-1"), ChangeKind::Live);
     assert_eq!(driver.position().as_deref(), Some("a-1"));
     expire(&mut driver);
     assert_eq!(list_at(&mut driver, "a-0"), Some(COMPLETE), "it is not lower");
@@ -247,7 +247,7 @@ fn a_version_is_sent_back_as_it_came() {
 #[test]
 fn a_lower_version_between_versions_that_do_not_compare_is_still_lower() {
     let mut driver = Driver::watching("100");
-    assert_eq!(driver.changed(Change::Modified, "x"), Arrival::Live);
-    assert_eq!(driver.changed(Change::Modified, "50"), Arrival::Stale);
+    assert_eq!(driver.changed(Change::Modified, "x"), ChangeKind::Live);
+    assert_eq!(driver.changed(Change::Modified, "50"), ChangeKind::Stale);
     assert_eq!(driver.high_water().as_deref(), Some("100"));
 }

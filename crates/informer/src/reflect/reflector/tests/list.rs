@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Arrival, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
+    ChangeKind, DeadlineCheck, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits,
 };
 use super::driver::{
     COMPLETE, Driver, gone, internal, no_streaming, no_streams, silent, status, throttled,
@@ -20,15 +20,15 @@ fn a_streamed_list_is_complete_with_its_bookmark_and_goes_on_as_a_watch() {
     assert!(driver.reflector.deadline().is_none() && !driver.reflector.is_listing());
     driver.stream();
     driver.open();
-    assert_eq!(driver.changed(Change::Added, "3"), Arrival::Initial);
-    assert_eq!(driver.changed(Change::Added, "2"), Arrival::Initial);
+    assert_eq!(driver.changed(Change::Added, "3"), ChangeKind::Initial);
+    assert_eq!(driver.changed(Change::Added, "2"), ChangeKind::Initial);
     assert_eq!(driver.position(), None);
     assert!(driver.reflector.is_listing());
     assert_eq!(driver.initial_events_end("7"), Some(COMPLETE));
     assert!(driver.is_watching());
     assert_eq!(driver.position().as_deref(), Some("7"));
     assert_eq!(driver.server.streams_lists(), Some(true));
-    assert_eq!(driver.changed(Change::Added, "8"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Added, "8"), ChangeKind::Live);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn changes_and_deletions_before_the_bookmark_belong_to_the_list() {
     driver.open();
     for (change, version) in [(Change::Added, "1"), (Change::Modified, "3"), (Change::Deleted, "2")]
     {
-        assert_eq!(driver.changed(change, version), Arrival::Initial);
+        assert_eq!(driver.changed(change, version), ChangeKind::Initial);
     }
     assert_eq!(driver.initial_events_end("4"), Some(COMPLETE));
     assert_eq!(driver.position().as_deref(), Some("4"));
@@ -246,10 +246,10 @@ fn a_list_that_makes_no_progress_is_given_up_after_thirty_seconds() {
     driver.open();
     assert_eq!(driver.patience(), Duration::from_secs(30));
     driver.pass(29.0);
-    assert_eq!(driver.time_out(), TimedOut::NotYet);
+    assert_eq!(driver.time_out(), DeadlineCheck::NotYet);
     driver.reflector.progressed(driver.now);
     driver.pass(30.0);
-    assert_eq!(driver.time_out(), TimedOut::Silent(Duration::from_secs(30)));
+    assert_eq!(driver.time_out(), DeadlineCheck::Silent(Duration::from_secs(30)));
     assert_eq!(driver.fail(&silent()), Reaction::Retry);
     driver.wait();
     driver.stream();
@@ -273,7 +273,7 @@ fn pages_are_followed_to_the_end_at_once() {
     let mut driver = Driver::paging();
     driver.page_request(Some(500), None);
     driver.open();
-    assert_eq!(driver.changed(Change::Added, "3"), Arrival::Initial);
+    assert_eq!(driver.changed(Change::Added, "3"), ChangeKind::Initial);
     assert_eq!(driver.page(Some("7"), Some("a")), Listed::More);
     assert!(driver.reflector.is_listing());
     driver.page_request(Some(500), Some("a"));
@@ -362,8 +362,8 @@ fn a_list_without_a_version_is_watched_from_nothing_and_listed_again_when_that_e
     driver.watch_from("");
     driver.open();
     // The existing objects arrive first, in any order.
-    assert_eq!(driver.changed(Change::Added, "9"), Arrival::Live);
-    assert_eq!(driver.changed(Change::Added, "3"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Added, "9"), ChangeKind::Live);
+    assert_eq!(driver.changed(Change::Added, "3"), ChangeKind::Live);
     assert_eq!(driver.position(), None);
     driver.pass(2.0);
     assert_eq!(driver.close(), Reaction::Relist(Relist::Unversioned));
@@ -423,12 +423,12 @@ fn an_audit_ends_the_watch_and_lists() {
     loop {
         driver.now = driver.reflector.deadline().expect("it must be watching");
         match driver.time_out() {
-            TimedOut::Silent(_) => driver.fail(&silent()),
-            TimedOut::Relist(reason) => {
+            DeadlineCheck::Silent(_) => driver.fail(&silent()),
+            DeadlineCheck::Relist(reason) => {
                 assert_eq!(reason, Relist::Audit);
                 break;
             }
-            TimedOut::NotYet => panic!("the deadline has passed"),
+            DeadlineCheck::NotYet => panic!("the deadline has passed"),
         };
         driver.wait();
         driver.watch_from("7");

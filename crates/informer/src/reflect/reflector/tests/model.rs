@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 
 use super::super::{
-    Arrival, ListFault, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits,
-    TimedOut,
+    ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, ReflectorConfig,
+    ServerTraits,
 };
 use crate::decode::frames::Change;
 use crate::transport::source::{Request, SourceError};
@@ -34,7 +34,7 @@ enum Input {
     Page(Option<String>, Option<String>),
     Closed,
     Failed(usize),
-    TimedOut,
+    DeadlineCheck,
 }
 
 /// One of each kind.
@@ -80,7 +80,7 @@ fn input() -> impl Strategy<Value = Input> {
         3 => (proptest::option::of(version()), token).prop_map(|(v, token)| Input::Page(v, token)),
         2 => Just(Input::Closed),
         3 => (0..errors().len()).prop_map(Input::Failed),
-        2 => Just(Input::TimedOut),
+        2 => Just(Input::DeadlineCheck),
     ]
 }
 
@@ -121,7 +121,7 @@ impl Model {
                 let version = version.as_deref().map(ResourceVersion::new);
                 let before = reflector.position().cloned();
                 let arrival = reflector.changed(*change, version.as_ref(), *now);
-                if arrival == Arrival::Stale {
+                if arrival == ChangeKind::Stale {
                     assert_eq!(reflector.position(), before.as_ref());
                 }
             }
@@ -144,7 +144,7 @@ impl Model {
                 let reaction = reflector.failed(error, *now);
                 self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
             }
-            Input::TimedOut => self.time_out(),
+            Input::DeadlineCheck => self.time_out(),
         }
         self.check();
     }
@@ -175,13 +175,13 @@ impl Model {
     }
 
     fn time_out(&mut self) {
-        match self.reflector.timed_out(self.now) {
-            TimedOut::Silent(duration) => {
+        match self.reflector.check_deadline(self.now) {
+            DeadlineCheck::Silent(duration) => {
                 self.reflector.failed(&SourceError::Silent(duration), self.now);
                 self.failed_at = Some(self.now);
             }
-            TimedOut::Relist(_) => assert_eq!(self.reflector.deadline(), None),
-            TimedOut::NotYet => {}
+            DeadlineCheck::Relist(_) => assert_eq!(self.reflector.deadline(), None),
+            DeadlineCheck::NotYet => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::{
-    Arrival, BackoffConfig, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
+    BackoffConfig, ChangeKind, DeadlineCheck, Reaction, ReflectorConfig, Relist, ServerTraits,
 };
 use super::driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
 use crate::decode::frames::{Change, FrameError};
@@ -27,9 +27,9 @@ fn broken_bodies() -> Vec<FrameError> {
 #[test]
 fn changes_and_bookmarks_bring_the_position_forward() {
     let mut driver = Driver::watching("7");
-    assert_eq!(driver.changed(Change::Added, "8"), Arrival::Live);
-    assert_eq!(driver.changed(Change::Modified, "9"), Arrival::Live);
-    assert_eq!(driver.changed(Change::Deleted, "10"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Added, "8"), ChangeKind::Live);
+    assert_eq!(driver.changed(Change::Modified, "9"), ChangeKind::Live);
+    assert_eq!(driver.changed(Change::Deleted, "10"), ChangeKind::Live);
     assert_eq!(driver.bookmark("15"), None);
     assert_eq!(driver.position().as_deref(), Some("15"));
     assert_eq!(driver.high_water().as_deref(), Some("15"));
@@ -43,7 +43,7 @@ fn a_duplicate_or_old_change_is_stale_and_moves_nothing() {
     let mut driver = Driver::watching("7");
     driver.changed(Change::Modified, "9");
     for version in ["9", "8", "7", "009"] {
-        assert_eq!(driver.changed(Change::Modified, version), Arrival::Stale, "{version}");
+        assert_eq!(driver.changed(Change::Modified, version), ChangeKind::Stale, "{version}");
     }
     assert_eq!(driver.bookmark("8"), None);
     assert_eq!(driver.position().as_deref(), Some("9"));
@@ -53,17 +53,17 @@ fn a_duplicate_or_old_change_is_stale_and_moves_nothing() {
 fn a_deletion_is_never_stale() {
     // A server may send it with the version that the object had.
     let mut driver = Driver::watching("7");
-    assert_eq!(driver.changed(Change::Deleted, "3"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Deleted, "3"), ChangeKind::Live);
     assert_eq!(driver.position().as_deref(), Some("7"));
-    assert_eq!(driver.changed(Change::Deleted, "9"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Deleted, "9"), ChangeKind::Live);
     assert_eq!(driver.position().as_deref(), Some("9"));
 }
 
 #[test]
 fn a_change_whose_version_cannot_be_read_is_live_and_moves_nothing() {
     let mut driver = Driver::watching("7");
-    assert_eq!(driver.reflector.changed(Change::Modified, None, driver.now), Arrival::Live);
-    assert_eq!(driver.changed(Change::Modified, ""), Arrival::Live);
+    assert_eq!(driver.reflector.changed(Change::Modified, None, driver.now), ChangeKind::Live);
+    assert_eq!(driver.changed(Change::Modified, ""), ChangeKind::Live);
     assert_eq!(driver.bookmark(""), None);
     assert_eq!(driver.position().as_deref(), Some("7"));
 }
@@ -72,11 +72,11 @@ fn a_change_whose_version_cannot_be_read_is_live_and_moves_nothing() {
 fn what_arrives_when_nothing_was_asked_is_stale() {
     let mut driver = Driver::watching("7");
     driver.fail(&internal());
-    assert_eq!(driver.changed(Change::Modified, "9"), Arrival::Stale);
+    assert_eq!(driver.changed(Change::Modified, "9"), ChangeKind::Stale);
     assert_eq!(driver.bookmark("9"), None);
     assert_eq!(driver.position().as_deref(), Some("7"));
     assert_eq!(driver.reflector.deadline(), None);
-    assert_eq!(driver.time_out(), TimedOut::NotYet);
+    assert_eq!(driver.time_out(), DeadlineCheck::NotYet);
 }
 
 // Clean ends.
@@ -251,7 +251,7 @@ fn a_token_that_is_no_longer_good_backs_off_and_stays() {
     // The token was read again, and nothing was lost.
     driver.watch_from("7");
     driver.open();
-    assert_eq!(driver.changed(Change::Modified, "8"), Arrival::Live);
+    assert_eq!(driver.changed(Change::Modified, "8"), ChangeKind::Live);
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn a_half_open_watch_ends_after_its_timeout_and_a_grace() {
     driver.changed(Change::Modified, "9");
     assert_eq!(driver.patience(), Duration::from_secs(30), "the server has to end it by then");
     driver.pass(30.0);
-    assert_eq!(driver.time_out(), TimedOut::Silent(Duration::from_secs(30)));
+    assert_eq!(driver.time_out(), DeadlineCheck::Silent(Duration::from_secs(30)));
     assert_eq!(driver.fail(&silent()), Reaction::Retry);
     driver.wait();
     driver.watch_from("9");
@@ -443,7 +443,7 @@ fn a_half_open_watch_ends_earlier_where_bookmarks_come() {
     driver.changed(Change::Modified, "10");
     assert_eq!(driver.patience(), Duration::from_mins(3), "anything will do");
     driver.pass(180.0);
-    assert_eq!(driver.time_out(), TimedOut::Silent(Duration::from_mins(3)));
+    assert_eq!(driver.time_out(), DeadlineCheck::Silent(Duration::from_mins(3)));
     driver.fail(&silent());
     driver.wait();
     // It also applies to the next watch.
