@@ -123,6 +123,16 @@ pub(super) fn kubeconfig_text(folder: &Path, url: &str, user: &Value) -> String 
     .to_string()
 }
 
+/// The variable with feature gates to turn on, as in `A=true,B=true`. `cargo xtask nightly` sets it
+/// for older versions of Kubernetes, where what the tests expect is not on by default.
+const FEATURE_GATES: &str = "WINDLASS_FEATURE_GATES";
+
+/// The flag for the feature gates that the environment turns on.
+fn feature_gates() -> Option<String> {
+    let gates = std::env::var(FEATURE_GATES).ok().filter(|gates| !gates.is_empty())?;
+    Some(format!("--feature-gates={gates}"))
+}
+
 /// A token that other users of this machine cannot guess.
 fn secret() -> Result<String, Error> {
     let mut bytes = [0; 16];
@@ -174,6 +184,7 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
             "--allow-privileged=true",
             "--profiling=false",
         ])
+        .args(feature_gates())
         .args(more);
     apiserver
 }
@@ -189,7 +200,8 @@ fn controller_manager_flags(mut controller_manager: Command, controllers: &[Stri
             // The default of 20 requests a second makes tests wait for a client's good manners.
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
-        ]);
+        ])
+        .args(feature_gates());
     controller_manager
 }
 
