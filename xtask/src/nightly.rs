@@ -41,8 +41,9 @@ const OUR_VERSION_ALONE: [&str; 5] = [
     "job_is_suspended_and_resumed",
 ];
 
-/// The versions without two features that the tests expect: Deployments and ReplicaSets count their
-/// terminating pods, and pods get the topology labels of their node. There they are turned on.
+/// The versions without two features that the tests expect: Deployments and replica sets count
+/// their terminating pods, and pods get the topology labels of their node. There they are turned
+/// on.
 const BEFORE_1_35: [&str; 2] = ["1.34", "1.33"];
 const FEATURE_GATES: &str =
     "DeploymentReplicaSetTerminatingReplicas=true,PodTopologyLabelsAdmission=true";
