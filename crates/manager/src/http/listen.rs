@@ -194,7 +194,8 @@ impl Listener {
                         has_failed = false;
                         let tls = tls.clone();
                         let (limits, closed) = (self.limits, closed.clone());
-                        connections.spawn(serve_connection(stream, router.clone(), tls, limits, closed));
+                        let served = serve_connection(stream, router.clone(), tls, limits, closed);
+                        connections.spawn(served);
                     }
                     Err(error) => {
                         // One line for each series of failures.
