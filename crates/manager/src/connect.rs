@@ -1,6 +1,7 @@
 //! Finds the cluster of a manager, makes its clients, and waits until its API server answers.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -157,14 +158,14 @@ async fn attempt(client: &Client) -> Result<(), NoAnswer> {
 /// The configuration, and where it was found.
 async fn config(options: &Options) -> Result<(Config, String), NoCluster> {
     let (kubeconfig, found) = match &options.kubeconfig {
-        Some(path) => (Kubeconfig::read_from(path), format!("kubeconfig {}", path.display())),
+        Some(path) => (read(path), found_in(path)),
         None if is_in_pod() && !wants_kubeconfig(options) => {
             let config = Config::incluster().map_err(|error| NoCluster::new(&error.into()))?;
             return Ok((config, "the service account of the pod".to_owned()));
         }
-        None => (Kubeconfig::read(), found_by_default()),
+        None => (read_default(), found_by_default()),
     };
-    let kubeconfig = kubeconfig.map_err(|error| unusable(&error, &found))?;
+    let kubeconfig = kubeconfig?;
     let context = options.context.clone().or_else(|| kubeconfig.current_context.clone());
     let found = match &context {
         Some(context) => format!("{found}, context {context}"),
@@ -173,6 +174,32 @@ async fn config(options: &Options) -> Result<(Config, String), NoCluster> {
     let choice = KubeConfigOptions { context: options.context.clone(), ..Default::default() };
     let config = Config::from_custom_kubeconfig(kubeconfig, &choice).await;
     Ok((config.map_err(|error| unusable(&error, &found))?, found))
+}
+
+/// The files of `KUBECONFIG`, merged; without them, `~/.kube/config`.
+fn read_default() -> Result<Kubeconfig, NoCluster> {
+    let files = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let files: Vec<_> =
+        std::env::split_paths(&files).filter(|path| !path.as_os_str().is_empty()).collect();
+    if files.is_empty() {
+        return Kubeconfig::read().map_err(|error| unusable(&error, &found_by_default()));
+    }
+    read_all(&files)
+}
+
+/// The files, merged. An error names the file that it is about.
+fn read_all(files: &[PathBuf]) -> Result<Kubeconfig, NoCluster> {
+    files.iter().try_fold(Kubeconfig::default(), |merged, path| {
+        merged.merge(read(path)?).map_err(|error| unusable(&error, &found_in(path)))
+    })
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, NoCluster> {
+    Kubeconfig::read_from(path).map_err(|error| unusable(&error, &found_in(path)))
+}
+
+fn found_in(path: &Path) -> String {
+    format!("kubeconfig {}", path.display())
 }
 
 /// The error for a kubeconfig that cannot be used, in one line. An excerpt of the file is left out:
@@ -215,6 +242,24 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
+
+    #[test]
+    fn error_names_the_file_of_several_that_it_is_about() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = ["good", "broken"].map(|name| folder.path().join(name));
+        std::fs::write(&files[0], "kind: Config\ncurrent-context: here").expect("written");
+        std::fs::write(&files[1], "users: 'hunter2").expect("written");
+        let merged = read_all(&files[..1]).expect("a kubeconfig");
+        assert_eq!(merged.current_context.as_deref(), Some("here"));
+        let error = read_all(&files).expect_err("one is broken").to_string();
+        let start = format!("cannot connect to a cluster: kubeconfig {}: ", files[1].display());
+        assert!(error.starts_with(&start), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+
+        std::fs::write(&files[1], "kind: Other").expect("written");
+        let error = read_all(&files).expect_err("they differ in their kinds").to_string();
+        assert!(error.starts_with(&start), "{error}");
+    }
 
     /// A client of a server that answers after this time.
     fn answering_after(time: Duration) -> Client {

@@ -72,6 +72,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     let review = Review::new(client.clone(), rights.clone());
     let built = Box::pin(async {
         if let Some(server) = &server {
+            state.set_phase(Phase::Connecting);
             wait_for_server(&client, server).await?;
         }
         if let Some(webhooks) = webhooks {

@@ -15,6 +15,7 @@ use crate::http::checks::{Checks, Finding, Probe};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,
+    Connecting,
     InstallingDefinitions,
     FillingCaches,
     Running,
@@ -26,6 +27,7 @@ impl Phase {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
+            Self::Connecting => "connecting",
             Self::InstallingDefinitions => "installing definitions",
             Self::FillingCaches => "filling caches",
             Self::Running => "running",
@@ -124,6 +126,7 @@ impl State {
             let phase = *lock(&shown);
             std::future::ready(match phase {
                 Phase::Running => Finding::Ok(None),
+                Phase::Connecting => Finding::Failed("waiting for the API server".to_owned()),
                 Phase::FillingCaches if has_webhooks => Finding::Ok(Some(phase.as_str().into())),
                 _ => Finding::Failed(phase.as_str().to_owned()),
             })

@@ -155,6 +155,23 @@ async fn server_that_is_not_there_is_warned_of_at_once_and_named_in_the_end() {
 }
 
 #[tokio::test]
+async fn server_that_is_waited_for_is_named_by_the_check() {
+    // It accepts connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let server = format!("http://{}", silent.local_addr().expect("an address"));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), kubeconfig(&server, "")).expect("written");
+    let mut options = Options::default().without_http();
+    options.kubeconfig = Some(file.path().to_owned());
+    let running = Running::start(Manager::new(options).without_logs());
+    let waiting = "[-]manager failed: waiting for the API server";
+    while running.failing("manager").await != waiting {
+        tokio::task::yield_now().await;
+    }
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test]
 async fn certificate_that_is_not_accepted_is_named_at_once() {
     let address = "127.0.0.1:0".parse().expect("an address");
     let tls = Tls::generate(Ipv4Addr::LOCALHOST.into()).expect("a certificate");

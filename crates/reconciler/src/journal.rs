@@ -207,7 +207,7 @@ impl Journal {
     pub(crate) fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
         let state = self.lock();
         let pages = state.pages.iter().rev();
-        let hot = pages.filter_map(|(key, page)| Some((key.clone(), page.hot_loop()?)));
+        let hot = pages.filter_map(|(key, page)| page.hot_loop().map(|hot| (key.clone(), hot)));
         hot.take(limit).collect()
     }
 

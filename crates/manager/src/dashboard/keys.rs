@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use windlass_indexer::{ObjectKey, Snapshot};
+use windlass_indexer::ObjectKey;
 use windlass_reconciler::{Cause, InactiveKey};
 use windlass_workqueue::KeyStatus;
 
@@ -113,7 +113,9 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    fn of(shown: &ControllerState, objects: Option<&Snapshot>) -> Self {
+    fn of(shown: &ControllerState) -> Self {
+        let caches = shown.controller.caches();
+        let objects = caches.first().map(|cache| cache.reader());
         let queued = shown.controller.queue().snapshot().keys;
         let places = queued.iter().enumerate().map(|(place, status)| (status.key.clone(), place));
         let has_no_object =
@@ -154,7 +156,7 @@ impl KeysPage {
         let clock = Clock::now();
         let objects = shown.controller.caches().first().map(|cache| cache.reader().snapshot());
         let kept = shared.listing(shown);
-        let (listing, cost) = kept.get(|| Listing::of(shown, objects.as_ref()));
+        let (listing, cost) = kept.get(|| Listing::of(shown));
         let filtering = Instant::now();
         let mut filter = KeyFilter::new(&query.namespace, &query.search);
         let (offset, limit) = (query.offset, page_limit(query.limit));

@@ -53,8 +53,8 @@ pub struct Report {
     pub version: &'static str,
     /// When the report was made.
     pub time: Time,
-    /// The phase of the manager: `starting`, `installingDefinitions`, `fillingCaches`, `running` or
-    /// `stopping`.
+    /// The phase of the manager: `starting`, `connecting`, `installingDefinitions`,
+    /// `fillingCaches`, `running` or `stopping`.
     pub phase: String,
     /// When the manager started.
     pub started: Option<Time>,
