@@ -56,5 +56,5 @@ pub use error::Error;
 pub use log::Log;
 pub use real::{
     AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,
-    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program, kubectl,
+    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, free_port, go_program, kubectl,
 };

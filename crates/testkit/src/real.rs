@@ -40,6 +40,7 @@ pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program, kubectl};
 pub use audit::{AuditRecord, AuditStage};
 pub use hurt::Snapshot;
 pub use options::{CLEANUP_CONTROLLERS, RealOptions, WORKLOAD_CONTROLLERS};
+pub use ports::free_port;
 use server::Server;
 use setup::Access;
 use supervisor::Folder;

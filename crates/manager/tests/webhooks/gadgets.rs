@@ -1,6 +1,6 @@
 //! A kind with two versions, its webhooks, and a manager that serves them.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass_manager::{Manager, ManagerError, Options};
-use windlass_testkit::TestCluster;
+use windlass_testkit::{TestCluster, free_port};
 use windlass_webhook::{
     Admission, Conversion, Convert, ConvertError, Defaulter, FieldError, FieldPath, Operation,
     Validate, Verdict, Webhooks,
@@ -125,11 +125,9 @@ pub(crate) fn gadget(name: &str, size: Option<i32>) -> v2::Gadget {
     v2::Gadget::new(name, v2::GadgetSpec { shape })
 }
 
-/// An address at which nobody listens. Somebody else might take it before it is used, but the
-/// operating system hands out others first.
+/// An address at which nobody listens.
 pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address")
+    (Ipv4Addr::LOCALHOST, free_port().expect("a free port")).into()
 }
 
 /// The options of an operator that serves its webhooks at this address, without a drain.

@@ -23,7 +23,7 @@ static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn free() -> Result<u16, Error> {
+pub fn free_port() -> Result<u16, Error> {
     let start = process::id().wrapping_mul(STRIDE);
     first_free((0..COUNT).map(|_| {
         let offset = LOOKED_AT.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn ports_differ() {
-        assert_ne!(free().expect("a port"), free().expect("another port"));
+        assert_ne!(free_port().expect("a port"), free_port().expect("another port"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::assets::Assets;
 use super::audit;
 use super::certificates::{Authority, Certificates};
 use super::options::RealOptions;
-use super::ports;
+use super::ports::free_port;
 use super::server::Server;
 use super::supervisor::Folder;
 use crate::Error;
@@ -54,7 +54,7 @@ pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
         .transpose()?;
 
     let folder = Folder::new().map_err(Error::system("make a temporary folder"))?;
-    let (etcd_port, peer_port, port) = (ports::free()?, ports::free()?, ports::free()?);
+    let (etcd_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
     let access = write_files(folder.path(), etcd_port, port)?;
     let path = folder.path();
     let mut flags = if options.is_audited { audit::prepare(path)? } else { Vec::new() };

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -39,7 +40,7 @@ pub(super) struct Replica {
 impl Replica {
     /// Starts a replica on the cluster of a kubeconfig. Its log is beside that file.
     pub(super) fn start(name: &str, kubeconfig: &Path) -> Result<Self> {
-        let [probes, metrics, webhooks] = free_addresses()?;
+        let (probes, metrics, webhooks) = (free_address()?, free_address()?, free_address()?);
         let log = kubeconfig.with_file_name(format!("{name}.log"));
         let file = File::create(&log).context("the log of a replica cannot be created")?;
         let program = std::env::current_exe().context("where this program is, is not known")?;
@@ -119,11 +120,20 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
     Ok(body.to_owned())
 }
 
-/// Three ports that nobody listens on. Somebody may take them before the replica does; then it says
-/// so and ends.
-fn free_addresses() -> Result<[SocketAddr; 3]> {
-    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("there is no free port");
-    let listeners = [bind()?, bind()?, bind()?];
-    let [probes, metrics, webhooks] = listeners.each_ref().map(TcpListener::local_addr);
-    Ok([probes?, metrics?, webhooks?])
+/// How many ports this process has looked at. Each replica gets ports of its own, also while the one
+/// before it does not yet listen on its ports.
+static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
+
+/// An address that nobody listens on. Its port is below those that systems give to outgoing
+/// connections, so that no connection takes it before the replica does.
+fn free_address() -> Result<SocketAddr> {
+    // Programs that start at the same time begin at different ports.
+    let start = std::process::id().wrapping_mul(97);
+    let looked_at = || LOOKED_AT.fetch_add(1, Ordering::Relaxed);
+    let ports = (0..10_000).map(|_| 20_000 + start.wrapping_add(looked_at()) % 10_000);
+    let mut addresses = ports
+        .filter_map(|port| u16::try_from(port).ok())
+        .map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    let is_free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
+    addresses.find(is_free).context("there is no free port")
 }

@@ -1,6 +1,6 @@
 //! A replica of the operator, in a task of its own, with ports of its own.
 
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use website_operator::run::manager;
 use windlass::manager::{ManagerError, Options};
-use windlass_testing::testkit::TestCluster;
+use windlass_testing::testkit::{TestCluster, free_port};
 
 use crate::balancer::Backend;
 
@@ -29,12 +29,10 @@ pub(crate) struct Replica {
     task: JoinHandle<Result<(), ManagerError>>,
 }
 
-/// Addresses at which nobody listens. Somebody else might take them before they are used, but the
-/// operating system hands out others first.
+/// Addresses at which nobody listens.
 pub(crate) fn free_backend() -> Backend {
-    let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    let [webhooks, probes] = listeners.map(|one| one.local_addr().expect("an address"));
-    Backend { webhooks, probes }
+    let free_address = || (Ipv4Addr::LOCALHOST, free_port().expect("a free port")).into();
+    Backend { webhooks: free_address(), probes: free_address() }
 }
 
 impl Deployed<'_> {
