@@ -43,6 +43,11 @@ impl Candidacy {
         &self.elector
     }
 
+    /// Whether the last reported change was that this replica leads.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.is_leading
+    }
+
     /// Adds the readiness check. It fails on a standby whose requests for the Lease fail. With
     /// webhooks it only says so: the API server must be able to call this replica.
     pub(crate) fn add_check(&self, checks: &Checks, has_webhooks: bool) {

@@ -99,10 +99,13 @@ pub enum ManagerError {
     },
     /// A task or the handler of an informer did not end after it was cancelled.
     #[error(
-        "a task or a handler did not end after it was cancelled: it blocks its thread; use \
+        "not ended after it was cancelled: {what}; it blocks its thread: use \
          tokio::task::spawn_blocking"
     )]
-    NotCancelled,
+    NotCancelled {
+        /// The names of the tasks, separated by commas.
+        what: String,
+    },
     /// The manager stopped because of a failure, and there were more while it stopped.
     #[error("{first}{}", while_stopping(later))]
     Several {
@@ -117,9 +120,8 @@ impl ManagerError {
     /// Whether a task still runs that cannot be cancelled, so that the runtime cannot shut down.
     pub(crate) fn is_stuck(&self) -> bool {
         match self {
-            Self::NotCancelled | Self::Controller { error: RunError::NotCancelled { .. }, .. } => {
-                true
-            }
+            Self::NotCancelled { .. }
+            | Self::Controller { error: RunError::NotCancelled { .. }, .. } => true,
             Self::Several { first, later } => first.is_stuck() || later.iter().any(Self::is_stuck),
             _ => false,
         }

@@ -1,6 +1,7 @@
 //! Tasks that are started and stopped together, each with its name.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -21,11 +22,13 @@ const AFTER_GRACE: Duration = Duration::from_secs(8);
 pub(crate) struct Group {
     shutdown: Shutdown,
     tasks: JoinSet<Result<(), ManagerError>>,
+    /// The names of the tasks that have not ended.
+    names: HashMap<tokio::task::Id, String>,
 }
 
 impl Group {
     pub(crate) fn new() -> Self {
-        Self { shutdown: Shutdown::new(), tasks: JoinSet::new() }
+        Self { shutdown: Shutdown::new(), tasks: JoinSet::new(), names: HashMap::new() }
     }
 
     /// The shutdown that the tasks observe; [`stop`](Self::stop) begins it.
@@ -33,17 +36,19 @@ impl Group {
         &self.shutdown
     }
 
-    /// Starts a task. `name` is used in the error if it panics.
+    /// Starts a task. `name` is used in errors: if it panics, or cannot be cancelled.
     pub(crate) fn spawn(
         &mut self,
         name: impl fmt::Display,
         task: impl Future<Output = Result<(), ManagerError>> + Send + 'static,
     ) {
         let name = name.to_string();
-        self.tasks.spawn(async move {
+        let known = name.clone();
+        let started = self.tasks.spawn(async move {
             let ended = AssertUnwindSafe(task).catch_unwind().await;
             ended.unwrap_or_else(|panic| Err(panicked(name, &*panic)))
         });
+        self.names.insert(started.id(), known);
     }
 
     /// Waits until a task fails. Never returns if none does.
@@ -51,12 +56,21 @@ impl Group {
     /// # Cancel safety
     /// Safe: a failure is taken in the same step that returns it.
     pub(crate) async fn wait_for_failure(&mut self) -> ManagerError {
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Ok(Err(error)) = ended {
+        while let Some(ended) = self.next_ended().await {
+            if let Err(error) = ended {
                 return error;
             }
         }
         std::future::pending().await
+    }
+
+    /// Waits for the next task to end; `None` if there is none.
+    async fn next_ended(&mut self) -> Option<Result<(), ManagerError>> {
+        let ended = self.tasks.join_next_with_id().await?;
+        let id = ended.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
+        self.names.remove(&id);
+        // A task that was cancelled has not failed.
+        Some(ended.map_or(Ok(()), |(_, ended)| ended))
     }
 
     /// Begins the shutdown of the tasks, and waits for them. Tasks that still run after the grace
@@ -66,13 +80,15 @@ impl Group {
         let deadline = self.shutdown.deadline().expect("a shutdown that was begun must have one");
         let mut errors = Vec::new();
         let all = async {
-            while let Some(ended) = self.tasks.join_next().await {
-                errors.extend(ended.ok().and_then(Result::err));
+            while let Some(ended) = self.next_ended().await {
+                errors.extend(ended.err());
             }
         };
         if timeout_at(deadline + AFTER_GRACE, all).await.is_err() {
+            let mut names: Vec<_> = self.names.values().cloned().collect();
+            names.sort();
             self.abort();
-            errors.push(ManagerError::NotCancelled);
+            errors.push(ManagerError::NotCancelled { what: names.join(", ") });
         }
         errors
     }
@@ -81,6 +97,7 @@ impl Group {
     pub(crate) fn abort(&mut self) {
         self.tasks.abort_all();
         self.tasks.detach_all();
+        self.names.clear();
     }
 }
 

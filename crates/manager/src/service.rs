@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::install_crd;
 
@@ -21,6 +21,10 @@ use crate::task::{Task, TaskContext};
 
 /// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When to look again whether this replica leads, after a leader-only part failed while it was
+/// unclear.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The controllers, the tasks and the election of a manager.
 pub(crate) struct Service {
@@ -173,23 +177,33 @@ impl Service {
                 failure = self.factory.wait_for_failure() => failure.into(),
             };
         }
+        // What failed while the fence was closed.
+        let mut failures = Vec::new();
         loop {
             let election = self.election.as_mut().expect("an election was found above");
+            let fence = election.elector().fence().clone();
             tokio::select! {
                 failure = self.every_replica.wait_for_failure() => return failure,
                 failure = self.leader.wait_for_failure() => {
-                    if election.elector().fence().is_open() {
+                    if fence.is_open() {
                         return failure;
                     }
-                    // A leader-only part failed before the election reported the loss.
-                    tracing::warn!("after the leadership was lost: {failure}");
+                    // Either the election reports the loss next, or this process was paused, and
+                    // can still renew its Lease.
+                    failures.push(failure);
+                }
+                () = sleep(LOOK_AGAIN), if !failures.is_empty() => {
+                    if fence.is_open() {
+                        return ManagerError::all(failures).expect_err("there is an error");
+                    }
                 }
                 failure = self.factory.wait_for_failure() => return failure.into(),
                 change = election.wait_for_change() => match change {
                     Change::Leads => self.start(true),
                     Change::Lost(OnLostLeadership::End) => return ManagerError::LostLeadership,
                     Change::Lost(OnLostLeadership::Standby) => {
-                        let errors = self.leader.stop(Duration::ZERO).await;
+                        let mut errors = std::mem::take(&mut failures);
+                        errors.extend(self.leader.stop(Duration::ZERO).await);
                         self.leader = Group::new();
                         if errors.iter().any(ManagerError::is_stuck) {
                             // It may act on state from before the new leader.
@@ -240,25 +254,38 @@ impl Service {
     pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
         let shutdown = self.leader.shutdown().clone();
         let Self { leader, every_replica, election, .. } = self;
-        let stop =
-            async { tokio::join!(leader.stop(grace_period), every_replica.stop(grace_period)) };
+        let (leading, standby) = match election.as_mut() {
+            Some(election) if election.is_leading() => (Some(election), None),
+            other => (None, other),
+        };
+        // A standby stops to contend first: it must not hold the Lease while its tasks end.
+        let stop_standby = async {
+            match standby {
+                Some(election) => election.stop().await,
+                None => Vec::new(),
+            }
+        };
+        let stop = async {
+            tokio::join!(leader.stop(grace_period), every_replica.stop(grace_period), stop_standby)
+        };
         // A leader that can no longer renew its Lease must stop before the grace period ends.
         let lose = async {
-            match election {
+            match leading {
                 Some(election) => election.wait_for_loss().await,
                 None => std::future::pending().await,
             }
             shutdown.begin(Duration::ZERO);
             std::future::pending().await
         };
-        let (mut errors, more) = tokio::select! {
+        let (mut errors, more, of_standby) = tokio::select! {
             errors = stop => errors,
             never = lose => never,
         };
         let is_leader_stuck = errors.iter().any(ManagerError::is_stuck);
-        errors.extend(more);
+        errors.extend(more.into_iter().chain(of_standby));
         if timeout(INFORMERS_TIMEOUT, self.factory.shut_down()).await.is_err() {
-            errors.push(ManagerError::NotCancelled);
+            let what = "the handler of an informer".to_owned();
+            errors.push(ManagerError::NotCancelled { what });
         }
         match &mut self.election {
             // Another replica must not lead while a part of this one still runs.

@@ -10,6 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::{ElectionEnd, Elector, Leadership};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
@@ -101,6 +102,26 @@ async fn of_two_standbys_one_takes_over() {
         _ => [standby, Leadership::Leading],
     };
     assert_eq!(states, wanted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_that_can_read_the_lease_but_not_write_it_is_in_trouble_until_it_can() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let broken = FaultRule::new(Fault::Fail { code: 500, retry_after: None });
+    server.faults().add(broken.verb("create").resource("leases"));
+    let client = kube::Client::new(server.service(), "default");
+    let elector = Elector::builder(client, "default", NAME).build().expect("valid settings");
+    let (mut trouble, stop) = (elector.trouble(), CancellationToken::new());
+    let run = tasks.spawn(elector.run(stop.clone()));
+    let text = trouble.wait_for(Option::is_some).await.expect("it runs").clone();
+    assert!(text.is_some_and(|text| text.contains("500") || text.contains("injected")));
+    trouble.mark_unchanged();
+    sleep(Duration::from_mins(1)).await;
+    assert!(!trouble.has_changed().expect("it runs"), "it was read many times since");
+    server.faults().clear();
+    trouble.wait_for(Option::is_none).await.expect("it runs");
+    stop.cancel();
+    assert_eq!(run.await.expect("no panic"), ElectionEnd::Stopped);
 }
 
 #[tokio::test(start_paused = true)]

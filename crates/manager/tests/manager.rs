@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service, ServiceExt as _};
-use windlass_informer::{ClientStack, HttpService, ResponseBody};
+use windlass_informer::{ClientStack, HttpService, InformerOptions, ResponseBody, Transform};
 use windlass_manager::{Manager, ManagerError, OnLostLeadership, Options, TaskContext};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Reconcile, RunContext, RunError, Watch,
@@ -353,6 +353,39 @@ async fn standby_that_stops_never_starts_what_only_the_leader_runs() {
     assert_eq!(reports.recv().await, None);
     assert!(holder(&server).await.is_some(), "the Lease is the other's");
     first.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_that_stops_leaves_the_lease_to_others_while_its_tasks_end() {
+    let server = server().await;
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
+    let first = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
+    reports.recv().await.expect("it runs");
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
+    let drains = async |cx: TaskContext| {
+        cx.shutdown.token().cancelled().await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok::<(), io::Error>(())
+    };
+    let second = manager(&server).leader_election(LEASE).controller(maps(), reconciler);
+    let second = start(second.task("drains", drains));
+    second.wait_until_ready().await;
+    second.stop.cancel();
+    first.end().await.expect("it stops");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(holder(&server).await, None, "a standby tries each two seconds");
+    second.end().await.expect("it stops");
+    assert_eq!(reports.recv().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_breaks_while_its_cache_is_filled_is_the_error() {
+    let server = server().await;
+    let (reconciler, _reports) = reporter(Duration::ZERO);
+    let transform = Transform::new("panics", |_| panic!("a transform that panics"));
+    let broken = manager(&server).informer_defaults(InformerOptions::new().transform(transform));
+    let error = start(broken.controller(maps(), reconciler)).failed().await.to_string();
+    assert!(error.contains("the informer of configmaps.v1 broke: a task of"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -146,7 +146,7 @@ impl<K: ObjectType> Controller<K> {
         // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
         // It is passed on after the other runs have ended.
         let (mut bug, mut open_streams) = (None, Vec::new());
-        let mut ended = loop {
+        let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
                 failure = self.late.wiring.factory.wait_for_failure() => {
@@ -191,8 +191,11 @@ impl<K: ObjectType> Controller<K> {
         tokio::select! {
             () = last_run => {}
             () = give_up => {
-                let cancelled = self.cancel_runs(&mut workers).await;
-                ended = ended.and(cancelled);
+                // This counts more than what broke, which is logged: the runs go on.
+                if let Err(not_cancelled) = self.cancel_runs(&mut workers).await {
+                    watchdog.shutdown().await;
+                    return (Err(not_cancelled), open_streams);
+                }
             }
         }
         if let Some(Ok(panic)) = bug.map(tokio::task::JoinError::try_into_panic) {
@@ -454,9 +457,7 @@ impl<K: ObjectType> Controller<K> {
                 Ok(true) => {}
                 // The source was removed meanwhile.
                 Ok(false) if source.is_removed() => {}
-                Ok(false) => {
-                    return Err(RunError::Stopped { resource: source.resource().clone() });
-                }
+                Ok(false) => return Err(RunError::ended(source.status())),
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
         }

@@ -65,6 +65,15 @@ impl RunError {
         Self::NotSynced { resource: status.resource.clone(), after, last_error }
     }
 
+    /// An informer has ended.
+    pub(crate) fn ended(status: InformerStatus) -> Self {
+        let resource = status.resource;
+        match status.phase {
+            InformerPhase::Failed(message) => Self::Broke(InformerFailure { resource, message }),
+            _ => Self::Stopped { resource },
+        }
+    }
+
     /// Why a cache cannot sync; `None` if it only needs more time.
     pub(crate) fn trouble(status: &InformerStatus) -> Option<String> {
         let error = last_error(status)?;

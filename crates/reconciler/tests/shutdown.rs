@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::stream;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
@@ -89,6 +89,48 @@ async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() 
     let again = CancellationAfterRun::new(&mut runs).run(&controller).await;
     assert_eq!(again, first);
     assert_eq!(controller.status().counts.done, 1);
+}
+
+/// A manager must know that it must not release its Lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_blocks_its_thread_is_named_even_if_the_controller_broke_before() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (began, mut runs) = mpsc::channel(10);
+    let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let blocks = does(move |_: Arc<ConfigMap>, _: &RunContext| {
+        let (began, blocked) = (began.clone(), Arc::clone(&blocked));
+        Box::pin(async move {
+            began.send(()).await?;
+            let _ = blocked.lock().expect("not poisoned").recv();
+            Ok(Action::Done)
+        })
+    });
+    let (break_it, told) = oneshot::channel();
+    let broken = stream::once(break_when_told(told));
+    let (_factory, controller) = build(client, |builder| builder.stream("broken", broken), blocks);
+    let shutdown = Shutdown::new();
+    let story = async {
+        runs.recv().await.expect("it runs");
+        break_it.send(()).expect("the stream is polled");
+        while log.lines_with("the controller stops: a stream of keys panicked").is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        shutdown.begin(Duration::ZERO);
+    };
+    let (ended, ()) = tokio::join!(controller.run(shutdown.clone()), story);
+    unblock.send(()).expect("it is blocked");
+    let error = ended.expect_err("the run goes on");
+    assert!(
+        matches!(&error, RunError::NotCancelled { keys } if keys.contains("default/one")),
+        "{error}"
+    );
+}
+
+async fn break_when_told(told: oneshot::Receiver<()>) -> ObjectKey {
+    told.await.expect("the test goes on");
+    panic!("a stream that breaks")
 }
 
 /// Stops a controller when its next run has begun, and lets that run end.

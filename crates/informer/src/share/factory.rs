@@ -89,7 +89,6 @@ struct Entry {
 /// An informer that broke.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer of {resource} broke: {message}")]
-#[non_exhaustive]
 pub struct InformerFailure {
     /// Its resource.
     pub resource: Resource,

@@ -53,6 +53,8 @@ pub(super) struct Contest {
     /// Whether the Lease must be read before it is written. A leader that has the current version
     /// renews without a read.
     must_read: bool,
+    /// Whether a write met a conflict since the last one that succeeded.
+    has_conflicted: bool,
 }
 
 struct Observed {
@@ -86,6 +88,7 @@ impl Contest {
             is_lost: false,
             next_try: now,
             must_read: true,
+            has_conflicted: false,
         }
     }
 
@@ -146,16 +149,18 @@ impl Contest {
     pub(super) fn wrote(&mut self, lease: Lease, sent: Instant, now: Instant) {
         self.observe(lease, now);
         self.leads_until = Some(sent + self.timing.renew_deadline);
-        self.must_read = false;
+        (self.must_read, self.has_conflicted) = (false, false);
         self.next_try = now + self.timing.retry_period;
     }
 
     /// A request failed.
     pub(super) fn failed(&mut self, failure: Failure, sent: Instant, now: Instant) {
-        let is_first = !std::mem::replace(&mut self.must_read, true);
+        self.must_read = true;
         // The Lease has changed since the leader read it, or the server was restored from a backup:
         // read it again at once. After a second conflict, wait as usual.
-        if failure == Failure::Conflict && self.leads_until.is_some() && is_first {
+        let is_conflict = failure == Failure::Conflict && self.leads_until.is_some();
+        if is_conflict && !self.has_conflicted {
+            self.has_conflicted = true;
             self.next_try = now;
         } else {
             self.schedule_retry(sent, now);
@@ -165,6 +170,11 @@ impl Contest {
     /// Until when this replica leads, if it does.
     pub(super) fn leads_until(&self) -> Option<Instant> {
         self.leads_until
+    }
+
+    /// Whether the Lease that was read is to be written next.
+    pub(super) fn is_to_write(&self) -> bool {
+        self.write.is_some()
     }
 
     /// The latest time for the answer to a request that is sent now.

@@ -1,13 +1,13 @@
 //! Sends the requests of an election, and publishes the leadership.
 
 use std::fmt;
-use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
+use ring::rand::{self, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -114,7 +114,7 @@ impl fmt::Display for Leadership {
         match self {
             Self::Leading => f.write_str("this replica leads"),
             Self::Standby { leader: Some(leader) } => write!(f, "standby, {leader} leads"),
-            Self::Standby { leader: None } => f.write_str("standby, nobody leads"),
+            Self::Standby { leader: None } => f.write_str("standby, no leader is known"),
         }
     }
 }
@@ -277,7 +277,7 @@ struct Run {
     /// Whether a write was sent that the server has neither confirmed nor rejected: it may have
     /// made this replica the holder.
     is_writing: bool,
-    /// Since when requests fail. `None` after one that succeeded.
+    /// Since when the Lease cannot be read, or not written when it should be.
     failing_since: Option<Instant>,
     /// The last failure that was logged, so that it is not logged every two seconds.
     last_trouble: Option<String>,
@@ -305,8 +305,11 @@ impl Run {
         let leases = self.elector.leases.clone();
         match bounded(deadline, leases.get_opt(&self.elector.name)).await {
             Ok(lease) => {
-                self.set_trouble(None);
                 self.contest.read(lease, sent, Instant::now());
+                // A replica that may write the Lease is in trouble until it can.
+                if !self.contest.is_to_write() {
+                    self.set_trouble(None);
+                }
             }
             Err(error) => self.failed("read", &error, Failure::Other, sent),
         }
@@ -344,7 +347,7 @@ impl Run {
     }
 
     fn wrote(&mut self, lease: Lease, sent: Instant) {
-        (self.is_writing, self.last_trouble) = (false, None);
+        self.is_writing = false;
         self.set_trouble(None);
         self.contest.wrote(lease, sent, Instant::now());
     }
@@ -380,7 +383,7 @@ impl Run {
 
     fn set_trouble(&mut self, trouble: Option<String>) {
         if trouble.is_none() {
-            self.failing_since = None;
+            (self.failing_since, self.last_trouble) = (None, None);
         }
         self.elector.trouble.send_if_modified(|known| {
             let is_new = *known != trouble;
@@ -528,8 +531,9 @@ async fn bounded<T>(
 fn unique_identity() -> String {
     let host = ["POD_NAME", "HOSTNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "replica".to_owned());
-    let random = foldhash::fast::RandomState::default().hash_one(std::process::id());
-    format!("{host}_{random:016x}")
+    let random: rand::Random<[u8; 8]> =
+        rand::generate(&SystemRandom::new()).expect("a machine must have randomness");
+    format!("{host}_{:016x}", u64::from_ne_bytes(random.expose()))
 }
 
 impl fmt::Debug for Elector {

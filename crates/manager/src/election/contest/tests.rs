@@ -225,10 +225,13 @@ fn leader_that_meets_a_second_conflict_waits() {
     let now = Instant::now();
     let mut contest = leader(now);
     let later = now + Duration::from_secs(2);
+    let _ = written(&mut contest, later);
     contest.failed(Failure::Conflict, later, later);
     assert_eq!(contest.next(later, time()), Step::Read);
+    contest.read(Some(lease("a", 2, 0)), later, later);
+    let _ = written(&mut contest, later);
     contest.failed(Failure::Conflict, later, later);
-    assert!(matches!(contest.next(later, time()), Step::Wait(_)));
+    assert!(matches!(contest.next(later, time()), Step::Wait(until) if until > later));
 }
 
 #[test]
