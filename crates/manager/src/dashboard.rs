@@ -18,8 +18,8 @@
 //!   [`http::report`](crate::http::report); `actions` is what it can do;
 //! - `kept` shares expensive answers between requests.
 //!
-//! Invariants: without viewers, the dashboard does nothing. With one, it takes about 2 % of a core
-//! at most: what is expensive is made less often. Answers have names, numbers and the messages of
+//! Invariants: without viewers, the dashboard does nothing. With one, each kind of answer takes about
+//! 2 % of a core: what is expensive is made less often, but at least once a minute. Answers have names, numbers and the messages of
 //! errors, and never the content of an object.
 
 mod access;

@@ -16,6 +16,7 @@
 
 pub mod auth;
 pub(crate) mod checks;
+pub(crate) mod host;
 pub mod listen;
 pub mod report;
 pub(crate) mod routes;
@@ -38,6 +39,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::state::State;
 use checks::{Checks, Finding, Probe};
+use host::only_this_machine;
 use report::Clock;
 
 /// The flags that set the addresses. Errors name them.
@@ -107,7 +109,12 @@ impl Endpoints {
     ) -> Result<(), ManagerError> {
         let stop = group.shutdown().token().clone();
         let mut probes = routes::probes(checks);
-        let metrics = metrics_and_debug(state, metrics, self.may_show_debug(options));
+        let mut metrics = metrics_router(metrics);
+        if self.may_show_debug(options) {
+            let debug = debug(state);
+            let is_checked = options.metrics_secure;
+            metrics = metrics.merge(if is_checked { debug } else { only_this_machine(debug) });
+        }
         if self.is_shared {
             probes = probes.merge(metrics.clone());
         }
@@ -133,10 +140,9 @@ impl Endpoints {
     }
 }
 
-fn metrics_and_debug(state: &Arc<State>, metrics: &Arc<Metrics>, has_debug: bool) -> Router {
+fn metrics_router(metrics: &Arc<Metrics>) -> Router {
     let metrics = Arc::clone(metrics);
-    let router = routes::metrics(move || metrics.encode());
-    if has_debug { router.merge(debug(state)) } else { router }
+    routes::metrics(move || metrics.encode())
 }
 
 /// The debug endpoint.

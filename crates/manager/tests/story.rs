@@ -61,16 +61,20 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
+        Self::start_with(|manager, reader| {
+            manager.controller(Controller::of(Watch::<Secret>::new()).name("reader"), reader)
+        })
+    }
+
+    /// The publisher alone, and what is added to it.
+    fn start_with(add: impl FnOnce(Manager, Reader) -> Manager) -> Self {
         let (server, (sender, runs)) = (ApiServer::new(), mpsc::channel(1_024));
         let connected = server.clone();
         let manager = Manager::new(Options::default().without_http())
             .without_logs()
             .connect(move |stack| Ok(stack.around(connected.service(), "default")))
-            .controller(Controller::of(Watch::<ConfigMap>::new()).name("publisher"), Publisher)
-            .controller(
-                Controller::of(Watch::<Secret>::new()).name("reader"),
-                Reader { runs: sender },
-            );
+            .controller(Controller::of(Watch::<ConfigMap>::new()).name("publisher"), Publisher);
+        let manager = add(manager, Reader { runs: sender });
         let (page, stop) = (manager.debug(), CancellationToken::new());
         let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
         Self { server, page, runs, stop, ended }
@@ -140,6 +144,27 @@ async fn run_is_linked_to_the_run_of_another_controller_that_its_write_woke() {
         let distance = i32::from(query.ends_with("configmap"));
         assert_eq!((&runs[0]["distance"], &runs[1]["distance"]), (&json!(0), &json!(distance)));
     }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_nobody_watches_has_the_runs_that_wrote_it() {
+    let running = Running::start_with(|manager, _| manager);
+    running.create("one").await;
+    for kind in ["secrets", "Secret"] {
+        let query = format!("?kind={kind}&key=default/one");
+        let mut told = running.get(&query).await;
+        for _ in 0..10_000 {
+            if told.0 == StatusCode::OK {
+                break;
+            }
+            told = running.get(&query).await;
+        }
+        assert!(told.1.contains("patch secrets default/one"), "{}", told.1);
+    }
+    let (status, text) = running.get("?kind=secrets&key=default/other").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(text.contains("no controller reconciles or watches \"secrets\""), "{text}");
     running.stop().await;
 }
 

@@ -13,7 +13,7 @@
 //! On both, a request that changes something must come from the page itself.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,14 +22,15 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::header::{ORIGIN, WWW_AUTHENTICATE};
 use http::uri::Authority;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use ring::digest::{SHA256, digest};
 use ring::rand::{self, SystemRandom};
 
 use crate::http::Authorizer;
 use crate::http::auth::bearer_token;
+use crate::http::host::{host_of, only_this_machine};
 
 /// The prefix of the path in a review.
 const REVIEWED_BELOW: &str = "/dashboard";
@@ -94,7 +95,7 @@ impl Access {
     /// On loopback, refuses requests for other hosts.
     pub(super) fn check_host(&self, router: Router) -> Router {
         match &self.mode {
-            Mode::Local { .. } => router.layer(from_fn(check_host)),
+            Mode::Local { .. } => only_this_machine(router),
             Mode::Reviewed(_) => router,
         }
     }
@@ -112,20 +113,6 @@ async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next
     (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], message).into_response()
 }
 
-async fn check_host(request: Request, next: Next) -> Response {
-    let host = host(request.headers());
-    let is_local = host.is_some_and(|host| {
-        let name = host.host().trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        is_loopback || name.eq_ignore_ascii_case("localhost")
-    });
-    if is_local {
-        return next.run(request).await;
-    }
-    let message = "this is not a host of the dashboard: use localhost or 127.0.0.1\n";
-    (StatusCode::MISDIRECTED_REQUEST, message).into_response()
-}
-
 /// Refuses a POST that a page of another site has sent. Programs send no `Origin`.
 async fn check_origin(request: Request, next: Next) -> Response {
     let is_own = match request.headers().get(ORIGIN) {
@@ -133,7 +120,7 @@ async fn check_origin(request: Request, next: Next) -> Response {
         Some(origin) => {
             let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
             let origin = origin.and_then(|(_, host)| host.parse::<Authority>().ok());
-            origin.is_some() && origin == host(request.headers())
+            origin.is_some() && origin == host_of(request.headers())
         }
     };
     if *request.method() != Method::POST || is_own {
@@ -141,11 +128,6 @@ async fn check_origin(request: Request, next: Next) -> Response {
     }
     let message = "this request comes from the page of another site, so it is refused\n";
     (StatusCode::FORBIDDEN, message).into_response()
-}
-
-/// The host that a request is for, with its port.
-fn host(headers: &HeaderMap) -> Option<Authority> {
-    headers.get(HOST)?.to_str().ok()?.parse().ok()
 }
 
 impl fmt::Debug for Access {

@@ -1,7 +1,7 @@
 //! An answer that is expensive to make, kept for a while and shared between requests.
 //!
-//! Invariant: making it takes about 2 % of a core at most. It is kept for fifty times as long as it
-//! took to make, and dropped then: a snapshot of a large queue must not stay when nobody looks at
+//! Making it takes about 2 % of a core: it is kept for fifty times as long as it took to make, but
+//! for a minute at most. It is dropped then: a snapshot of a large queue must not stay when nobody looks at
 //! it any more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

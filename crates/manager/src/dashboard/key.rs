@@ -41,7 +41,7 @@ struct KeyAnswer {
     queue: Option<KeyReport>,
     /// Why it rests: it is paused, given up, or has a terminal error. `None` if it does not rest.
     inactive: Option<InactiveReport>,
-    /// How often it has run since the operator started; as `Controller::run_count`.
+    /// How often it has run; see `Controller::run_count` for where this begins.
     run_count: u64,
     /// Its last runs, the newest first.
     runs: Vec<RunReport>,

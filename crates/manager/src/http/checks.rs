@@ -44,7 +44,8 @@ type Run = Box<dyn Fn() -> BoxFuture<'static, Finding> + Send + Sync>;
 struct Check {
     name: String,
     run: Run,
-    /// The last reason that was logged, so that it is not logged at every probe.
+    /// The last reason that was logged, without its numbers, so that it is not logged at every
+    /// probe: many reasons have a counter.
     logged: Mutex<Option<String>>,
 }
 
@@ -161,8 +162,10 @@ impl Check {
             Finding::Ok(_) | Finding::Excluded => None,
             Finding::Failed(reason) | Finding::FailedPrivately(reason) => Some(reason.clone()),
         };
+        let without_numbers =
+            reason.as_ref().map(|reason| reason.replace(|c: char| c.is_ascii_digit(), ""));
         let mut logged = lock(&self.logged);
-        if *logged == reason {
+        if *logged == without_numbers {
             return;
         }
         if let Some(reason) = &reason {
@@ -170,7 +173,7 @@ impl Check {
         } else {
             tracing::info!(check = self.name, "a check passes again");
         }
-        *logged = reason;
+        *logged = without_numbers;
     }
 }
 
@@ -180,6 +183,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use windlass_testkit::Log;
+
     use super::*;
 
     fn checks(findings: &[(&str, Finding)]) -> Checks {
@@ -225,6 +232,20 @@ mod tests {
         assert_eq!(one.text, "[-]caches failed: pods.v1 is not complete");
         assert_eq!(checks.answer_one(Probe::Ready, "other").await, None);
         assert_eq!(checks.answer_one(Probe::Live, "caches").await, None);
+    }
+
+    #[tokio::test]
+    async fn reason_that_counts_is_logged_once() {
+        let (log, count) = (Log::start(), AtomicU32::new(0));
+        let checks = Checks::default();
+        checks.add(Probe::Ready, "counts", move || {
+            let count = count.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Finding::Failed(format!("{count} objects so far")))
+        });
+        for _ in 0..3 {
+            assert!(!ready(&checks, &[], false).await.is_ok);
+        }
+        assert_eq!(log.lines_with("a check failed").len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,6 +36,8 @@ pub(crate) struct Limits {
     /// How long a connection may last, so that a client that reads slowly does not hold it forever.
     /// Other clients reconnect.
     lifetime: Option<Duration>,
+    /// How long the request that is under way at the end of the lifetime may still take.
+    last_request: Duration,
     /// How long requests under way may take after the listener was stopped.
     pub(crate) drain: Duration,
 }
@@ -47,6 +49,7 @@ const PROBES: Limits = Limits {
     connections: 128,
     header_timeout: Duration::from_secs(20),
     lifetime: Some(Duration::from_mins(2)),
+    last_request: Duration::from_secs(5),
     drain: Duration::from_secs(5),
 };
 
@@ -57,15 +60,18 @@ pub(crate) const WEBHOOKS: Limits = Limits {
     connections: 4096,
     header_timeout: Duration::from_mins(2),
     lifetime: None,
+    last_request: Duration::ZERO,
     drain: Duration::from_secs(30),
 };
 
 /// For the dashboard: a few browsers with at most six connections each, one of which is a stream of
-/// a minute. So it is cut soon when the listener stops.
+/// a minute. At the end of the lifetime the stream may end by itself, because the page would report
+/// that the connection is lost. When the listener stops, it is cut soon.
 pub(crate) const DASHBOARD: Limits = Limits {
     connections: 64,
     header_timeout: Duration::from_secs(20),
     lifetime: Some(Duration::from_mins(2)),
+    last_request: Duration::from_secs(65),
     drain: Duration::from_secs(1),
 };
 
@@ -281,17 +287,25 @@ async fn serve_requests(
             None => std::future::pending().await,
         }
     };
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = stop.cancelled() => None,
-        () = lifetime_is_over => None,
-    };
-    let ended = if let Some(ended) = ended {
-        ended
-    } else {
-        connection.as_mut().graceful_shutdown();
-        timeout(limits.drain, connection).await.unwrap_or(Ok(()))
-    };
+    tokio::select! {
+        ended = connection.as_mut() => return log_error(ended),
+        () = stop.cancelled() => {}
+        () = lifetime_is_over => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => return log_error(ended),
+                () = stop.cancelled() => {}
+                () = sleep(limits.last_request) => return,
+            }
+        }
+    }
+    connection.as_mut().graceful_shutdown();
+    if let Ok(ended) = timeout(limits.drain, connection).await {
+        log_error(ended);
+    }
+}
+
+fn log_error(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
     }
@@ -307,17 +321,30 @@ mod tests {
 
     use super::*;
 
-    /// How long a connection to the probes may last, in seconds.
+    /// How long a connection may last, in seconds.
     const LIFETIME: u64 = 120;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
     /// Serves a connection. Returns its task, and the end of the client.
     fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
+        connect_with(PROBES, router, stop)
+    }
+
+    fn connect_with(
+        limits: Limits,
+        router: Router,
+        stop: &CancellationToken,
+    ) -> (JoinSet<()>, DuplexStream) {
         let (client, server) = duplex(1024);
         let (mut task, stop) = (JoinSet::new(), stop.clone());
-        task.spawn(async move { serve_requests(server, router, PROBES, &stop).await });
+        task.spawn(async move { serve_requests(server, router, limits, &stop).await });
         (task, client)
+    }
+
+    /// A route that answers after some seconds.
+    fn slow(seconds: u64) -> Router {
+        Router::new().route("/", get(move || sleep(Duration::from_secs(seconds)).map(|()| "a")))
     }
 
     fn hello() -> Router {
@@ -357,6 +384,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn stream_of_the_dashboard_that_began_within_the_lifetime_ends_by_itself() {
+        let (task, mut client) = connect_with(DASHBOARD, slow(59), &CancellationToken::new());
+        for _ in 0..3 {
+            client.write_all(REQUEST).await.expect("written");
+            let mut answer = vec![0; 1024];
+            let size = client.read(&mut answer).await.expect("an answer");
+            let answer = String::from_utf8_lossy(&answer[..size]);
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('a'), "{answer:?}");
+        }
+        assert_eq!(lifetime(task).await, 0, "the last answer also ends the connection");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_cuts_the_stream_of_the_dashboard_even_after_its_lifetime() {
+        let stop = CancellationToken::new();
+        let (task, mut client) = connect_with(DASHBOARD, slow(1_000), &stop);
+        client.write_all(REQUEST).await.expect("written");
+        sleep(Duration::from_secs(LIFETIME + 10)).await;
+        stop.cancel();
+        assert_eq!(lifetime(task).await, DASHBOARD.drain.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn stop_closes_idle_connections_at_once() {
         let stop = CancellationToken::new();
         let (fresh, _client) = connect(hello(), &stop);
@@ -371,9 +421,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn stop_waits_for_a_request_under_way_but_not_forever() {
-        let slow = |seconds| {
-            Router::new().route("/", get(move || sleep(Duration::from_secs(seconds)).map(|()| "a")))
-        };
         for (takes, lasts, is_answered) in [(3, 3, true), (60, PROBES.drain.as_secs(), false)] {
             let (stop, start) = (CancellationToken::new(), Instant::now());
             let (task, mut client) = connect(slow(takes), &stop);

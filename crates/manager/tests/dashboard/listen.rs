@@ -7,8 +7,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::{Manager, Options};
-use windlass_testkit::Log;
 use windlass_testkit::apiserver::ApiServer;
+use windlass_testkit::{Log, free_port};
 
 use crate::tls;
 
@@ -55,6 +55,30 @@ async fn loopback_has_plain_http_and_a_token() {
         let stream = TcpStream::connect(address).await.expect("a connection");
         let answer = ask(stream).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn debug_endpoint_on_loopback_refuses_other_hosts() {
+    let port = free_port().expect("a port");
+    let mut options = options("127.0.0.1:0");
+    options.metrics_bind_address = format!("127.0.0.1:{port}");
+    with_dashboard(options, async |_| {
+        for (host, path, code) in [
+            ("localhost", "/debug/windlass", "200"),
+            ("evil.example", "/debug/windlass", "421"),
+            ("evil.example", "/debug/windlass/story?key=a", "421"),
+            ("evil.example", "/metrics", "200"),
+        ] {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("an answer");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{host} {path}: {answer}");
+        }
     })
     .await;
 }

@@ -219,7 +219,7 @@ function runsSection(report, open) {
 
 function runsTitle({ runs, runCount }) {
   if (runs.length === 0) return 'Runs';
-  if (runCount === runs.length) return `All ${counted(runs.length, 'run')}`;
+  if (runCount === runs.length) return `Last ${counted(runs.length, 'run')}`;
   return `Last ${runs.length} of ${counted(runCount, 'run')}`;
 }
 

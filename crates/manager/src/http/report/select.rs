@@ -34,7 +34,10 @@ pub(crate) enum Unknown {
     NoController { known: String },
     #[error("{0:?} is not a key: use NAMESPACE/NAME, or NAME if the object has no namespace")]
     InvalidKey(String),
-    #[error("no controller reconciles or watches {kind:?}; there are: {known}")]
+    #[error(
+        "no controller reconciles or watches {kind:?}, and no run is known to have written this \
+         object; there are: {known}"
+    )]
     Kind { kind: String, known: String },
     #[error("there is no controller {name:?}; there are: {known}")]
     Controller { name: String, known: String },

@@ -100,7 +100,7 @@ impl StoryReport {
             }));
         }
         if !known.iter().any(|run| run.concerns_object) && !object.is_known(state) {
-            return Err(object.unknown(&known));
+            return Err(object.unknown(&known, state));
         }
         let links = links(&known);
         let mut kept: Vec<_> = distances(&known, &links).into_iter().collect();
@@ -126,6 +126,7 @@ impl StoryReport {
 struct Object {
     key: ObjectKey,
     /// What it may be; empty if the query names no kind: then it is what a controller reconciles.
+    /// Also empty if nobody watches the kind: then only writes tell of it.
     resources: Vec<Resource>,
     kind: Option<String>,
 }
@@ -135,21 +136,12 @@ impl Object {
         let key = text.parse().map_err(|_| Unknown::InvalidKey(text.to_owned()))?;
         let mut resources = Vec::new();
         if let Some(kind) = &query.kind {
-            let caches = state.controllers().iter().flat_map(|shown| shown.controller.caches());
-            let watched = caches.map(|cache| cache.resource().clone());
-            let watched: BTreeMap<_, _> =
-                watched.map(|resource| (resource.to_string(), resource)).collect();
-            let is_meant = |resource: &&Resource| {
+            let is_meant = |resource: &Resource| {
                 [resource.kind(), resource.plural()]
                     .iter()
                     .any(|name| name.eq_ignore_ascii_case(kind))
             };
-            resources.extend(watched.values().filter(is_meant).cloned());
-            if resources.is_empty() {
-                let kinds: BTreeSet<_> =
-                    watched.values().map(|one| one.kind().to_owned()).collect();
-                return Err(Unknown::Kind { kind: kind.clone(), known: list(kinds) });
-            }
+            resources.extend(watched(state).into_values().filter(is_meant));
         }
         Ok(Self { key, resources, kind: query.kind.clone() })
     }
@@ -169,8 +161,16 @@ impl Object {
 
     /// Whether a run reconciled the object, wrote it, or ran because of it.
     fn concerns(&self, reconciled: Option<&Resource>, key: &ObjectKey, run: &Run) -> bool {
-        if self.kind.is_none() {
-            return *key == self.key;
+        let Some(kind) = &self.kind else { return *key == self.key };
+        if self.resources.is_empty() {
+            // The kind of what nobody watches is not known, only its plural.
+            let is_plural = |plural: &str| {
+                [plural, plural.trim_end_matches('s')]
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(kind))
+            };
+            let is_written = |write: &Write| write.key == self.key && is_plural(&write.plural);
+            return run.writes.iter().any(is_written);
         }
         self.resources.iter().any(|resource| {
             let is_written = |write: &Write| {
@@ -190,7 +190,12 @@ impl Object {
         })
     }
 
-    fn unknown(&self, known: &[KnownRun<'_>]) -> Unknown {
+    fn unknown(&self, known: &[KnownRun<'_>], state: &State) -> Unknown {
+        if let (Some(kind), []) = (&self.kind, &*self.resources) {
+            let kinds: BTreeSet<_> =
+                watched(state).values().map(|one| one.kind().to_owned()).collect();
+            return Unknown::Kind { kind: kind.clone(), known: list(kinds) };
+        }
         let keys = known.iter().map(|run| format!("{} {}", run.kind, run.key));
         let key = match &self.kind {
             Some(kind) => format!("{kind} {}", self.key),
@@ -198,6 +203,12 @@ impl Object {
         };
         Unknown::Key { key, known: list(keys.collect()) }
     }
+}
+
+/// What the controllers watch, by name.
+fn watched(state: &State) -> BTreeMap<String, Resource> {
+    let caches = state.controllers().iter().flat_map(|shown| shown.controller.caches());
+    caches.map(|cache| (cache.resource().to_string(), cache.resource().clone())).collect()
 }
 
 /// A run of any controller.
