@@ -120,9 +120,8 @@ impl Inspect {
                 let Object { kind, key } = Object::new(kind, name, namespace, *cluster_scoped)?;
                 let limit = limit.to_string();
                 let query = [("kind", kind.as_str()), ("key", &key), ("limit", &limit)];
-                let json = options.endpoint.get(STORY, &query);
-                let standby = options.standby();
-                match (json, standby) {
+                let answer = options.endpoint.ask(STORY, &query)?;
+                match (answer.text(), options.standby()) {
                     (Ok(json), standby) => {
                         // Not on the standard output, which another program may read.
                         if let Some(note) = standby {
@@ -147,7 +146,7 @@ impl QueryOptions {
         let limit = of.map_or(0, |of| of.limit).to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(of.and_then(|of| of.controller.as_deref()).map(|name| ("controller", name)));
-        let json = self.endpoint.get(REPORT, &query)?;
+        let json = self.endpoint.ask(REPORT, &query)?.text()?;
         // A standby has no runs and no keys, so the note says why the table is empty.
         if of.is_some()
             && let Some(note) = self.standby_note(&json)
@@ -159,14 +158,14 @@ impl QueryOptions {
 
     /// Which replica to ask instead, if this one does not lead. `None` also if there is no answer.
     fn standby(&self) -> Option<String> {
-        let json = self.endpoint.get(REPORT, &[("limit", "0")]).ok()?;
+        let json = self.endpoint.ask(REPORT, &[("limit", "0")]).ok()?.text().ok()?;
         self.standby_note(&json)
     }
 
     /// The same, from a report.
     fn standby_note(&self, report: &str) -> Option<String> {
         let report: Report = serde_json::from_str(report).ok()?;
-        report.standby(self.endpoint.port()).map(|note| printable(&note))
+        report.standby().map(|note| printable(&note))
     }
 
     fn print<T: serde::de::DeserializeOwned>(

@@ -173,7 +173,7 @@ fn settle(
         );
         return Ok(false);
     }
-    Ok(true)
+    Ok(have_passed)
 }
 
 /// Writes the file. Returns `false` if roles in other files must change, too.

@@ -100,14 +100,10 @@ const STANDBY: &str = r#"{
   "controllers": [], "informers": []
 }"#;
 
-/// What is told of [`STANDBY`], which was asked at this URL.
-fn hint(url: &str) -> String {
-    let (_, port) = url.rsplit_once(':').expect("a port");
-    format!(
-        "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a cluster by \
-         kubectl port-forward -n shop pod/op-b {port}\n"
-    )
-}
+/// What is told of [`STANDBY`].
+const HINT: &str = "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a \
+                    cluster by kubectl port-forward -n shop pod/op-b PORT, with the port of its \
+                    metrics\n";
 
 #[test]
 fn leader_that_is_no_pod_is_named_by_its_identity() {
@@ -127,13 +123,13 @@ fn why_of_a_standby_says_who_leads() {
     let (url, _asked) = answers_all(&[("404 Not Found", "no run of it\n"), ("200 OK", STANDBY)]);
     let shown = windlass(&url, &["why", "website", "web"]);
     assert_eq!(shown.status.code(), Some(1));
-    assert_eq!(text(&shown.stderr), format!("error: no run of it\n{}", hint(&url)));
+    assert_eq!(text(&shown.stderr), format!("error: no run of it\n{HINT}"));
 
     let (url, _asked) = answers_all(&[("200 OK", STORY), ("200 OK", STANDBY)]);
     let shown = windlass(&url, &["why", "website", "web", "-o", "json"]);
     assert_eq!(
         (text(&shown.stdout), text(&shown.stderr)),
-        (STORY.to_owned(), format!("note: {}", hint(&url)))
+        (STORY.to_owned(), format!("note: {HINT}"))
     );
 }
 
@@ -145,7 +141,7 @@ fn runs_and_queue_of_a_standby_say_who_leads() {
         let (url, _asked) = answers("200 OK", STANDBY);
         let shown = windlass(&url, &[command]);
         let shown = (text(&shown.stdout), text(&shown.stderr));
-        assert_eq!(shown, (expected.to_owned(), format!("note: {}", hint(&url))));
+        assert_eq!(shown, (expected.to_owned(), format!("note: {HINT}")));
     }
 }
 

@@ -1,12 +1,12 @@
 //! The address at which a manager answers, and requests to it.
 
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
-use ureq::http::Uri;
-use ureq::http::uri::Scheme;
+use ureq::http::{StatusCode, Uri};
 use ureq::tls::TlsConfig;
 
 use super::printable;
@@ -43,55 +43,43 @@ pub(super) struct Endpoint {
     insecure_skip_tls_verify: bool,
 }
 
+/// What an operator answers.
+pub(super) struct Answer {
+    /// The URL without the path.
+    base: String,
+    path: String,
+    status: StatusCode,
+    text: String,
+}
+
 impl Endpoint {
     /// Gets a path.
-    pub(super) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<String> {
-        let tls = TlsConfig::builder().disable_verification(self.insecure_skip_tls_verify).build();
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
-            .http_status_as_error(false)
-            .tls_config(tls)
-            .build()
-            .new_agent();
-        let base = self.url.as_deref().unwrap_or(URL).trim_end_matches('/');
+    ///
+    /// # Errors
+    /// If there is no answer. The error says what to try, if that is known.
+    pub(super) fn ask(&self, path: &str, query: &[(&str, &str)]) -> Result<Answer> {
+        let base = self.url.as_deref().unwrap_or(URL).trim_end_matches('/').to_owned();
         ensure!(
-            is_http(base) || is_https(base),
+            is_http(&base) || is_https(&base),
             "the URL {base:?} must begin with http:// or https://, as in {URL}"
         );
-        let url = format!("{base}{path}");
-        let mut request = agent.get(&url).query_pairs(query.iter().copied());
+        let tls = TlsConfig::builder().disable_verification(self.insecure_skip_tls_verify).build();
+        let mut config = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .tls_config(tls);
+        if is_this_machine(&base) {
+            // The proxy of the environment could not reach it.
+            config = config.proxy(None);
+        }
+        let agent = config.build().new_agent();
+        let mut request = agent.get(format!("{base}{path}")).query_pairs(query.iter().copied());
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let mut answer = request.call().map_err(|error| self.unreachable(error))?;
         let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string()?;
-        if answer.status() == 200 {
-            return Ok(text);
-        }
-        let text = printable(&text);
-        match answer.status().as_u16() {
-            401 | 403 => bail!(
-                "{url} refuses: {}\ngive the token of an account that may get this path: \
-                 --token \"$(kubectl create token ACCOUNT)\"",
-                text.trim()
-            ),
-            404 if text.trim().is_empty() || text.contains(DASHBOARD) => bail!(
-                "{base} has no {path}: it is served on a loopback address, or with \
-                 --metrics-secure, on the port of the metrics ({PORT} by default); this may be the \
-                 port of the probes or of the dashboard"
-            ),
-            _ if text.trim().is_empty() => bail!("{url} answers {}", answer.status()),
-            _ => bail!("{}", text.trim()),
-        }
-    }
-
-    /// The port of the URL.
-    pub(super) fn port(&self) -> u16 {
-        let Some(uri) = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok()) else {
-            return PORT;
-        };
-        let of_scheme = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-        uri.port_u16().unwrap_or(of_scheme)
+        Ok(Answer { base, path: path.to_owned(), status: answer.status(), text })
     }
 
     /// The error for a request without an answer. It says what to try, if that is known.
@@ -124,6 +112,42 @@ impl Endpoint {
             ),
         }
     }
+}
+
+impl Answer {
+    /// What was asked for.
+    ///
+    /// # Errors
+    /// If the operator refuses the request. The error says what to do.
+    pub(super) fn text(self) -> Result<String> {
+        let Self { base, path, status, text } = self;
+        if status == 200 {
+            return Ok(text);
+        }
+        let text = printable(&text);
+        match status.as_u16() {
+            401 | 403 => bail!(
+                "{base}{path} refuses: {}\ngive the token of an account that may get this path: \
+                 --token \"$(kubectl create token ACCOUNT)\"",
+                text.trim()
+            ),
+            404 if text.trim().is_empty() || text.contains(DASHBOARD) => bail!(
+                "{base} has no {path}: it is served on a loopback address, or with \
+                 --metrics-secure, on the port of the metrics ({PORT} by default); this may be the \
+                 port of the probes or of the dashboard"
+            ),
+            _ if text.trim().is_empty() => bail!("{base}{path} answers {status}"),
+            _ => bail!("{}", text.trim()),
+        }
+    }
+}
+
+/// Whether the host of a URL is a loopback address.
+fn is_this_machine(url: &str) -> bool {
+    let uri = url.parse::<Uri>().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_http(url: &str) -> bool {
@@ -191,17 +215,15 @@ mod tests {
     }
 
     #[test]
-    fn port_is_that_of_the_url() {
-        for (url, port) in [
-            (None, 8080),
-            (Some("https://127.0.0.1:8443"), 8443),
-            (Some("http://127.0.0.1:9000/"), 9000),
-            (Some("https://metrics.example.com"), 443),
-            (Some("http://metrics.example.com"), 80),
+    fn requests_to_this_machine_need_no_proxy() {
+        for (url, is_local) in [
+            ("http://127.0.0.1:8080", true),
+            ("https://localhost:8443", true),
+            ("http://[::1]:8080", true),
+            ("https://metrics.example.com", false),
+            ("http://10.0.0.1:8080", false),
         ] {
-            let url = url.map(str::to_owned);
-            let endpoint = Endpoint { url, token: None, insecure_skip_tls_verify: false };
-            assert_eq!(endpoint.port(), port, "{endpoint:?}");
+            assert_eq!(is_this_machine(url), is_local, "{url}");
         }
     }
 

@@ -161,8 +161,8 @@ impl Report {
 }
 
 impl Report {
-    /// If this replica does not lead: who leads, and how to reach this port of the leader.
-    pub(super) fn standby(&self, port: u16) -> Option<String> {
+    /// If this replica does not lead: who leads, and how to reach the leader.
+    pub(super) fn standby(&self) -> Option<String> {
         let Leadership { lease, identity, in_pod, state, leader } = self.leadership.as_ref()?;
         if state != "standby" {
             return None;
@@ -183,7 +183,8 @@ impl Report {
         let pod = leader.rsplit_once('_').map_or(leader.as_str(), |(pod, _)| pod);
         let namespace = lease.split('/').next().unwrap_or_default();
         Some(format!(
-            "{note}, in a cluster by kubectl port-forward -n {namespace} pod/{pod} {port}"
+            "{note}, in a cluster by kubectl port-forward -n {namespace} pod/{pod} PORT, with the \
+             port of its metrics"
         ))
     }
 }

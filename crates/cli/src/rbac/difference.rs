@@ -50,7 +50,8 @@ impl Difference {
 }
 
 /// Whether a need is granted. Rules with `resourceNames` are enough if they name every object of
-/// the observed requests.
+/// the observed requests. A rule that is kept is enough for observed requests even if it is for one
+/// namespace only: tests use other namespaces than the deployment.
 fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
     let is_named = |name: &String| {
         grants
@@ -58,7 +59,11 @@ fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
             .map(|grant| &grant.access)
             .any(|grant| grant.name.as_ref() == Some(name) && may_be_for(grant, access))
     };
+    let is_kept = |grant: &Grant| {
+        grant.is_kept && grant.access.name.is_none() && may_be_for(&grant.access, access)
+    };
     grants.iter().any(|grant| grant.access.covers(access))
+        || need.is_observed && grants.iter().any(is_kept)
         || need.names.as_ref().is_some_and(|names| names.iter().all(is_named))
 }
 
@@ -128,7 +133,8 @@ mod tests {
 
     fn shown(access: Access, names: Option<&[&str]>, grants: &[&Access]) -> String {
         let names = names.map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
-        let needs = Needs::from([(access, Need { reason: "a run".to_owned(), names })]);
+        let needs =
+            Needs::from([(access, Need { reason: "a run".to_owned(), names, is_observed: true })]);
         let grants: Vec<_> = grants.iter().map(|&grant| Grant::from(grant.clone())).collect();
         Difference::between(&needs, &grants).to_string()
     }
@@ -177,6 +183,19 @@ mod tests {
             "- get secrets in shop is too much: only `get secrets db in shop` is needed\n"
         );
         assert_eq!(shown(in_shop(Some("db")), None, &[&in_shop(Some("db"))]), "");
+    }
+
+    #[test]
+    fn rule_of_one_namespace_that_is_kept_is_enough_for_what_was_seen() {
+        let need = |is_observed| Need { reason: "a task".to_owned(), names: None, is_observed };
+        let difference = |is_kept, is_observed| {
+            let needs = Needs::from([(get_secrets(Scope::Cluster, None), need(is_observed))]);
+            let grant = Grant { is_kept, ..Grant::from(in_shop(None)) };
+            Difference::between(&needs, &[grant]).to_string()
+        };
+        assert_eq!(difference(true, true), "");
+        assert_eq!(difference(true, false), "+ get secrets is missing: a task\n");
+        assert!(difference(false, true).starts_with("+ get secrets is missing: a task\n"));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(super) struct Need {
     /// The objects of the observed requests. `None` if one of them was for no single object, or if
     /// the right is declared.
     pub(super) names: Option<BTreeSet<String>>,
+    /// Whether only requests of tests show that it is needed: it is not declared.
+    pub(super) is_observed: bool,
 }
 
 /// A line of a file; `Need` in `windlass-informer` writes it.
@@ -128,9 +130,9 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
             };
             if let Some(verb) = goes_with(one) {
                 let other = Access { verb: Verb(verb.to_owned()), ..access.clone() };
-                add(&mut needs, other, &reason, None);
+                add(&mut needs, other, &reason, one.observed, None);
             }
-            add(&mut needs, access, &reason, one.object());
+            add(&mut needs, access, &reason, one.observed, one.object());
         }
     }
     // A right for one object is redundant if the same right is needed for all objects.
@@ -150,9 +152,11 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
 }
 
 /// Adds a right. `object` is that of an observed request; `None` stands for all objects.
-fn add(needs: &mut Needs, access: Access, reason: &str, object: Option<&str>) {
-    let first = || Need { reason: reason.to_owned(), names: Some(BTreeSet::new()) };
+fn add(needs: &mut Needs, access: Access, reason: &str, is_observed: bool, object: Option<&str>) {
+    let names = Some(BTreeSet::new());
+    let first = || Need { reason: reason.to_owned(), names, is_observed: true };
     let need = needs.entry(access).or_insert_with(first);
+    need.is_observed &= is_observed;
     match object {
         Some(object) => need.names.iter_mut().for_each(|names| {
             names.insert(object.to_owned());

@@ -65,10 +65,15 @@ impl Operator {
             all.iter().map(|document| &document.value).filter(move |value| value["kind"] == kind)
         };
         let pod = |workload: &Value| workload["spec"]["template"]["spec"].clone();
-        let workload = ["Deployment", "StatefulSet", "DaemonSet"]
+        // The workload with the most flags of a manager; the first of several.
+        let workloads: Vec<_> = ["Deployment", "StatefulSet", "DaemonSet"]
             .into_iter()
             .flat_map(of_kind)
-            .find(|workload| pod(workload)["serviceAccountName"].is_string());
+            .filter(|workload| pod(workload)["serviceAccountName"].is_string())
+            .collect();
+        let flags = |workload: &&&Value| flags_in(&pod(workload)["containers"]);
+        // Of several maxima, `max_by_key` returns the last.
+        let workload = workloads.iter().rev().max_by_key(flags).copied();
         let account = match workload {
             Some(workload) => text(&pod(workload)["serviceAccountName"]),
             None => text(&of_kind("ServiceAccount").next()?["metadata"]["name"]),
@@ -250,16 +255,24 @@ fn is_served(address: &str) -> bool {
 
 /// The container with the most flags of a manager; the first of several.
 fn container(containers: &Value) -> Option<Value> {
-    let is_known = |argument: &String| {
+    // Of several maxima, `max_by_key` returns the last.
+    containers.as_array()?.iter().rev().max_by_key(|container| flags_of(container)).cloned()
+}
+
+/// The most flags of a manager that a container has.
+fn flags_in(containers: &Value) -> usize {
+    containers.as_array().into_iter().flatten().map(flags_of).max().unwrap_or_default()
+}
+
+/// How many flags of a manager a container has.
+fn flags_of(container: &Value) -> usize {
+    let is_known = |argument: &&String| {
         let flag = argument.strip_prefix("--").and_then(|flag| flag.split('=').next());
         let variables = VARIABLES.iter().map(|(_, flag)| *flag);
         let mut flags = variables.chain(OTHER_FLAGS);
         flag.is_some_and(|flag| flags.any(|known| known == flag))
     };
-    let known =
-        |container: &&Value| command_line(container).iter().filter(|it| is_known(it)).count();
-    // Of several maxima, `max_by_key` returns the last.
-    containers.as_array()?.iter().rev().max_by_key(known).cloned()
+    command_line(container).iter().filter(is_known).count()
 }
 
 fn command_line(container: &Value) -> Vec<String> {
@@ -335,6 +348,24 @@ mod tests {
         assert_eq!(watched(&format!("[{{env: [{{name: WATCH_NAMESPACE, {OWN}}}]}}]")), ["shop"]);
         let unknown = "valueFrom: {configMapKeyRef: {name: a, key: b}}";
         assert_eq!(watched(&format!("[{{env: [{{name: WATCH_NAMESPACE, {unknown}}}]}}]")), ["all"]);
+    }
+
+    #[test]
+    fn operator_is_the_workload_with_the_flags_of_a_manager() {
+        let workload = |account: &str, arguments: &str| {
+            format!(
+                "kind: Deployment\nspec: {{template: {{spec: {{serviceAccountName: {account}, \
+                 containers: [{{args: [{arguments}]}}]}}}}}}\n---\n"
+            )
+        };
+        let account = |manifests: String| {
+            let all = documents(Path::new("all.yaml"), &manifests).expect("manifests");
+            Operator::of(&all).expect("an operator").account
+        };
+        let (console, shop) = (workload("console", "--port=1"), workload("shop", "--leader-elect"));
+        assert_eq!(account(format!("{console}{shop}")), "shop");
+        assert_eq!(account(format!("{shop}{console}")), "shop");
+        assert_eq!(account(format!("{console}{}", workload("other", ""))), "console");
     }
 
     #[test]

@@ -177,7 +177,7 @@ subjects:
     }
 
     fn need(reason: &str) -> Need {
-        Need { reason: reason.to_owned(), names: None }
+        Need { reason: reason.to_owned(), ..Need::default() }
     }
 
     fn needs(wanted: &[(&str, &str, &[&str])]) -> Needs {
@@ -286,7 +286,8 @@ subjects:
         let wildcard = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: ['*']\n";
         let text = FILE.replace("rules:\n", &format!("rules:\n{named}{wildcard}"));
         let mut needs = as_granted();
-        let seen = Need { reason: String::new(), names: Some(["db".to_owned()].into()) };
+        let seen =
+            Need { names: Some(["db".to_owned()].into()), is_observed: true, ..Need::default() };
         needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
         assert_eq!(rewrite_of(&text, &needs, true), text.replace(wildcard, ""));
     }
@@ -400,7 +401,8 @@ rules:
         let rule = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    resourceNames: [db]\n";
         let text = FILE.replace("rules:\n", &format!("rules:\n{rule}    verbs: [get]\n"));
         let mut needs = as_granted();
-        let seen = Need { reason: String::new(), names: Some(["db".to_owned()].into()) };
+        let seen =
+            Need { names: Some(["db".to_owned()].into()), is_observed: true, ..Need::default() };
         needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
         assert_eq!(rewrite_of(&text, &needs, true), text);
         // It is still narrowed to what is needed of it.

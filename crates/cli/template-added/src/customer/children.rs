@@ -33,7 +33,8 @@ pub(crate) fn of<'a>(customer: &Customer, cx: &'a RunContext) -> Children<'a> {
     cx.children(customer).apply(service_account::of(customer))
 }
 
-/// The metadata of an object of a Customer. All of them have its name.
+/// The metadata of an object of a Customer. All of them have its name. If another kind of this
+/// operator owns objects of the same kinds, give its objects other names.
 fn metadata(customer: &Customer) -> ObjectMeta {
     ObjectMeta {
         name: Some(customer.name_any()),
@@ -46,5 +47,10 @@ fn metadata(customer: &Customer) -> ObjectMeta {
 /// The labels of everything that is made for a Customer.
 fn labels(customer: &Customer) -> BTreeMap<String, String> {
     let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
-    [label("managed-by", OPERATOR), label("instance", &customer.name_any())].into()
+    let labels = [
+        label("managed-by", OPERATOR),
+        label("name", CONTROLLER),
+        label("instance", &customer.name_any()),
+    ];
+    labels.into()
 }

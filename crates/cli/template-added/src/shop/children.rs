@@ -37,7 +37,8 @@ pub(crate) fn of<'a>(shop: &Shop, cx: &'a RunContext) -> Children<'a> {
     cx.children(shop).apply(config_map::of(shop)).apply(service::of(shop))
 }
 
-/// The metadata of an object of a Shop. All of them have its name.
+/// The metadata of an object of a Shop. All of them have its name. If another kind of this
+/// operator owns objects of the same kinds, give its objects other names.
 fn metadata(shop: &Shop) -> ObjectMeta {
     ObjectMeta {
         name: Some(shop.name_any()),
@@ -50,5 +51,10 @@ fn metadata(shop: &Shop) -> ObjectMeta {
 /// The labels of everything that is made for a Shop.
 fn labels(shop: &Shop) -> BTreeMap<String, String> {
     let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
-    [label("managed-by", OPERATOR), label("instance", &shop.name_any())].into()
+    let labels = [
+        label("managed-by", OPERATOR),
+        label("name", CONTROLLER),
+        label("instance", &shop.name_any()),
+    ];
+    labels.into()
 }

@@ -113,7 +113,8 @@ pub(crate) fn pending(gadget: &Gadget, made: &ChildrenReport) -> Result<Vec<Stri
 }
 // end
 
-/// The metadata of an object of a Gadget. All of them have its name.
+/// The metadata of an object of a Gadget. All of them have its name. If another kind of this
+/// operator owns objects of the same kinds, give its objects other names.
 fn metadata(gadget: &Gadget) -> ObjectMeta {
     ObjectMeta {
         name: Some(gadget.name_any()),
@@ -126,5 +127,10 @@ fn metadata(gadget: &Gadget) -> ObjectMeta {
 /// The labels of everything that is made for a Gadget.
 fn labels(gadget: &Gadget) -> BTreeMap<String, String> {
     let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
-    [label("managed-by", OPERATOR), label("instance", &gadget.name_any())].into()
+    let labels = [
+        label("managed-by", OPERATOR),
+        label("name", CONTROLLER),
+        label("instance", &gadget.name_any()),
+    ];
+    labels.into()
 }

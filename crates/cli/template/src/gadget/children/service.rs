@@ -16,6 +16,10 @@ pub(super) fn of(gadget: &Gadget) -> Service {
     Service {
         metadata: super::metadata(gadget),
         spec: Some(ServiceSpec {
+            // if statefulsets
+            // Headless, so that each pod of the StatefulSet has a DNS name.
+            cluster_ip: Some("None".to_owned()),
+            // end
             selector: Some(super::labels(gadget)),
             ports: Some(vec![port]),
             ..ServiceSpec::default()
