@@ -200,7 +200,10 @@ impl Service {
                 failure = self.factory.wait_for_failure() => return failure.into(),
                 change = election.wait_for_change() => match change {
                     Change::Leads => self.start(true),
-                    Change::Lost(OnLostLeadership::End) => return ManagerError::LostLeadership,
+                    Change::Lost(OnLostLeadership::End) => {
+                        warn_after_loss(&failures);
+                        return ManagerError::LostLeadership;
+                    }
                     Change::Lost(OnLostLeadership::Standby) => {
                         let mut errors = std::mem::take(&mut failures);
                         errors.extend(self.leader.stop(Duration::ZERO).await);
@@ -209,9 +212,7 @@ impl Service {
                             // It may act on state from before the new leader.
                             return ManagerError::all(errors).expect_err("there is an error");
                         }
-                        for error in errors {
-                            tracing::warn!("after the leadership was lost: {error}");
-                        }
+                        warn_after_loss(&errors);
                     }
                     Change::Failed(error) => return error,
                 },
@@ -295,6 +296,13 @@ impl Service {
             None => {}
         }
         errors
+    }
+}
+
+/// Logs what failed because the leadership was lost, or at the same time.
+fn warn_after_loss(errors: &[ManagerError]) {
+    for error in errors {
+        tracing::warn!("after the leadership was lost: {error}");
     }
 }
 
