@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use tower::util::MapRequestLayer;
 use windlass_indexer::ResourceVersion;
 use windlass_informer::{
-    Activity, Counts, FeedStatus, InformerOptions, Request, SharedInformer, SourceError,
+    Activity, Counts, FeedStatus, InformerOptions, Observation, Reaction, Relist, Request,
+    Resource, SharedInformer, SourceError,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
 
@@ -29,6 +30,18 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 fn options() -> InformerOptions {
     InformerOptions::new()
+}
+
+/// Options with an observer, and the reactions to failures that it is told.
+fn observed() -> (InformerOptions, Arc<Mutex<Vec<Reaction>>>) {
+    let reactions = Arc::<Mutex<Vec<Reaction>>>::default();
+    let told = Arc::clone(&reactions);
+    let observer = move |_: &Resource, observation: &Observation<'_>| {
+        if let Observation::Failed { reaction, .. } = observation {
+            told.lock().expect("no panic").push(*reaction);
+        }
+    };
+    (options().observer(Arc::new(observer)), reactions)
 }
 
 fn feed(informer: &SharedInformer<ConfigMap>) -> FeedStatus {
@@ -510,6 +523,7 @@ async fn status_as_the_body_of_a_watch_is_what_it_says() {
 #[tokio::test(start_paused = true)]
 async fn pretty_printed_watch_is_read_all_the_same() {
     let (informer, mut server, wire, log) = watching(options(), &["a"]).await;
+    pass(MINUTE).await;
     drop(wire);
     let wire = server.asked().await.resumes("1");
     let event = json!({"type": "MODIFIED", "object": object("a", "2")});
@@ -599,7 +613,8 @@ async fn outage_of_the_server_ends_in_the_servers_state_without_a_list() {
 /// Also peers: a clean close that reconnects in a hot loop.
 #[tokio::test(start_paused = true)]
 async fn watches_that_end_at_once_make_no_hot_loop() {
-    let (informer, mut server, wire, _) = watching(options(), &["a"]).await;
+    let (options, reactions) = observed();
+    let (informer, mut server, wire, _) = watching(options, &["a"]).await;
     drop(wire);
     let began = Instant::now();
     let mut asked = 0_u32;
@@ -617,12 +632,50 @@ async fn watches_that_end_at_once_make_no_hot_loop() {
     }
     assert!(asked < 120, "{asked} requests in ten minutes");
     assert_eq!(content(informer.lister()), "a=1");
+    let reactions = reactions.lock().expect("no panic").clone();
+    let stuck = Reaction::Relist(Relist::Stuck);
+    assert!(reactions.contains(&stuck) && reactions.contains(&Reaction::Retry), "{reactions:?}");
+    assert!(matches!(feed(&informer).last_error, Some((SourceError::EndedEarly, _))));
+    assert_eq!(counts(&informer).errors, reactions.len() as u64);
+    informer.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_ends_in_its_time_is_no_failure() {
+    let (options, reactions) = observed();
+    let (informer, mut server, wire, _) = watching(options, &["a"]).await;
+    pass(MINUTE).await;
+    drop(wire);
+    server.asked().await.resumes("1");
+    assert_eq!(*reactions.lock().expect("no panic"), []);
+    assert_eq!(counts(&informer).errors, 0);
+    informer.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_follows_a_watch_without_a_version_is_observed() {
+    let reasons = Arc::<Mutex<Vec<Relist>>>::default();
+    let told = Arc::clone(&reasons);
+    let observer = move |_: &Resource, observation: &Observation<'_>| {
+        if let Observation::WatchEndedForList(reason) = observation {
+            told.lock().expect("no panic").push(*reason);
+        }
+    };
+    let (informer, mut server) = by_hand::running(options().observer(Arc::new(observer)));
+    server.asked().await.fails(refusal(422, "Invalid"));
+    server.asked().await.sends_list(&[object("a", "1")], "");
+    drop(server.asked().await.resumes(""));
+    let request = server.asked().await.request;
+    assert!(matches!(request, Request::List(_)), "{request:?}");
+    assert_eq!(*reasons.lock().expect("no panic"), [Relist::Unversioned]);
+    assert_eq!(counts(&informer).errors, 1, "only the streamed list has failed");
     informer.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn lists_that_break_off_at_once_make_no_hot_loop() {
-    let (informer, mut server) = by_hand::running(options());
+    let (options, reactions) = observed();
+    let (informer, mut server) = by_hand::running(options);
     let began = Instant::now();
     let mut asked = 0_u32;
     while began.elapsed() < 10 * MINUTE {
@@ -630,6 +683,7 @@ async fn lists_that_break_off_at_once_make_no_hot_loop() {
         asked += 1;
     }
     assert!(asked < 120, "{asked} requests in ten minutes");
+    assert!(reactions.lock().expect("no panic").contains(&Reaction::Fallback));
     informer.end().await;
 }
 

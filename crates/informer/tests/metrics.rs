@@ -185,6 +185,8 @@ async fn watch_that_was_refused_is_no_watch() {
     let shown = Shown::new();
     let _informer = shown.factory.informer::<ConfigMap>().expect("an informer");
     shown.wait_for_sync().await;
+    // The end of a watch that has just begun would count as a failure, too.
+    tokio::time::advance(2 * SECOND).await;
     let refuse = Fault::Fail { code: 503, retry_after: None };
     shown.server().faults().add(FaultRule::new(refuse).verb("watch").times(3));
     shown.server().restore(&shown.server().snapshot());

@@ -21,7 +21,7 @@ use crate::decode::frames::{Bookmark, Change, Frame, FrameOptions, Frames};
 use crate::decode::ingest::Ingest;
 use crate::reflect::gathered::Gathered;
 use crate::reflect::reflector::{
-    ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reflector,
+    ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
 use crate::share::cache::{Cache, ListOutcome, Listing, Received};
 use crate::share::options::InformerOptions;
@@ -119,9 +119,17 @@ impl Feed {
         let cut_after = self.reflector.cut_after();
         match end {
             Ok(End::Dropped) => {}
-            Ok(End::Closed) => {
-                self.reflector.closed(now);
-            }
+            Ok(End::Closed) => match self.reflector.closed(now) {
+                None => {}
+                // Nothing has failed: without a version, a list follows every watch.
+                Some(Reaction::Relist(reason @ Relist::Unversioned)) => {
+                    self.telemetry.report(&Observation::WatchEndedForList(reason));
+                }
+                Some(reaction) => {
+                    let error = &SourceError::EndedEarly;
+                    self.telemetry.report(&Observation::Failed { error, reaction });
+                }
+            },
             Err(error) => {
                 let reaction = self.reflector.failed(&error, now);
                 self.telemetry.report(&Observation::Failed { error: &error, reaction });

@@ -382,16 +382,16 @@ impl Reflector {
     }
 
     /// The server ended the body. For a list, this means that it is incomplete: a complete one ends
-    /// with [`page`](Self::page).
-    pub(crate) fn closed(&mut self, now: Instant) -> Reaction {
+    /// with [`page`](Self::page). Returns `None` if a watch ended normally and is resumed at once.
+    pub(crate) fn closed(&mut self, now: Instant) -> Option<Reaction> {
         match self.state {
             State::Watching(exchange) => self.watch_closed(exchange, now),
-            State::Streaming(_) => self.stream_unfinished(None, now),
+            State::Streaming(_) => Some(self.stream_unfinished(None, now)),
             State::Paging { .. } => {
                 self.back_off(Plan::List, None, now);
-                Reaction::Retry
+                Some(Reaction::Retry)
             }
-            State::Resting { .. } => Reaction::Resume,
+            State::Resting { .. } => None,
         }
     }
 

@@ -72,7 +72,7 @@ pub enum Observation<'a> {
         /// How many changes it brought, without those that are part of a list.
         events: u64,
     },
-    /// A watch is ended for a list.
+    /// A watch is ended for a list, or has ended and is followed by one.
     WatchEndedForList(Relist),
     /// A watch brought a change.
     Changed(Change),

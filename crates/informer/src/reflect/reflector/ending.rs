@@ -56,9 +56,10 @@ impl Reflector {
         }
     }
 
-    pub(super) fn watch_closed(&mut self, exchange: Exchange, now: Instant) -> Reaction {
+    /// Returns `None` if the watch is resumed at once.
+    pub(super) fn watch_closed(&mut self, exchange: Exchange, now: Instant) -> Option<Reaction> {
         if self.position().is_none() {
-            return self.relist_unversioned(None, now);
+            return Some(self.relist_unversioned(None, now));
         }
         if exchange.lasted(now) < exchange.timeout / 10 * 9 {
             self.cuts.note_cut(exchange.silence(now), now);
@@ -68,10 +69,10 @@ impl Reflector {
             self.outage = Some(Outage::Ongoing);
             let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
             self.back_off(plan, None, now);
-            return reaction;
+            return Some(reaction);
         }
         self.rest(Plan::Watch);
-        Reaction::Resume
+        None
     }
 
     pub(super) fn watch_failed(

@@ -61,12 +61,10 @@ pub enum ListFault {
     Unexpected,
 }
 
-/// How an informer reacts to the end of a request.
+/// How an informer reacts to a request that failed or ended too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reaction {
-    /// The watch ended normally and is resumed at once.
-    Resume,
     /// The informer sends the same request after a wait: a watch from its position, a list from its
     /// start.
     Retry,

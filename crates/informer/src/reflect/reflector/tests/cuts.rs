@@ -114,7 +114,7 @@ fn bookmark_before_the_cut_brings_a_quiet_watch_forward() {
         driver.pass(timeout.as_secs_f64() - 2.0);
         driver.bookmark(version);
         driver.pass(2.0);
-        assert_eq!(driver.close(), Reaction::Resume);
+        assert_eq!(driver.close(), None);
         timeout = driver.watch_from(version).timeout;
         driver.open();
     }
@@ -131,7 +131,7 @@ fn end_in_its_time_is_no_cut() {
         assert!(timeout < USUAL, "after {passed} s");
         driver.pass(timeout.as_secs_f64());
         passed += timeout.as_secs_f64();
-        assert_eq!(driver.close(), Reaction::Resume);
+        assert_eq!(driver.close(), None);
         timeout = reopen(&mut driver);
     }
     assert!(timeout >= USUAL, "the hour must not begin anew");
@@ -143,7 +143,7 @@ fn watches_that_a_proxy_ends_politely_are_cut_as_well() {
     let mut timeouts = Vec::new();
     for _ in 0..3 {
         driver.pass(30.0);
-        assert_eq!(driver.close(), Reaction::Resume);
+        assert_eq!(driver.close(), None);
         timeouts.push(reopen(&mut driver));
     }
     assert!(timeouts[0] >= USUAL, "{timeouts:?}");

@@ -129,7 +129,8 @@ impl Driver {
         self.reflector.page(&list_end(version, token), self.now)
     }
 
-    pub(crate) fn close(&mut self) -> Reaction {
+    /// Ends the body without an error.
+    pub(crate) fn close(&mut self) -> Option<Reaction> {
         self.reflector.closed(self.now)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    ChangeKind, DeadlineCheck, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits,
+    ChangeKind, DeadlineCheck, ListFault, Listed, ReflectorConfig, Relist, ServerTraits,
 };
 use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
 use crate::decode::frames::Change;
@@ -136,7 +136,7 @@ fn a_server_that_was_away_and_then_says_nothing_is_listed() {
         assert_eq!(driver.patience(), Duration::from_mins(2), "{absence}");
         // A clean end in between does not reset the outage.
         driver.pass(60.0);
-        assert_eq!(driver.close(), Reaction::Resume);
+        assert_eq!(driver.close(), None);
         driver.watch_from("100");
         driver.open();
         assert_eq!(driver.patience(), Duration::from_mins(1), "{absence}");

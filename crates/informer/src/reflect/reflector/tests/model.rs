@@ -134,7 +134,7 @@ impl Model {
                 self.listed(Some(listed), listing);
             }
             Input::Closed => {
-                if reflector.closed(*now) != Reaction::Resume {
+                if reflector.closed(*now).is_some() {
                     self.failed_at = Some(*now);
                 }
             }
