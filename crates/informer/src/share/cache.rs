@@ -24,7 +24,7 @@ use crate::decode::ingest::Quarantine;
 use crate::error::Stopped;
 use crate::share::backlog::Notice;
 use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState};
-use crate::share::judge::{self, Verdict};
+use crate::share::judge::{self, ItemVerdict};
 use crate::share::listener::{HandlerStatus, Listener};
 use crate::share::lock::lock;
 pub(crate) use listing::Listing;
@@ -327,14 +327,13 @@ impl State {
 
     /// Queues an object if it is new. Returns whether it was older than the cached one.
     fn judge(&mut self, arrived: Received, listing: Option<&mut Listing>) -> bool {
-        match (arrived, listing) {
-            (Received::Item(object), Some(listing)) => {
+        match arrived {
+            Received::Item(object) => {
+                let listing = listing.expect("an item must belong to a list");
                 self.judge_item(object, listing);
                 false
             }
-            // There is no list in which to mark it.
-            (Received::Item(object), None) => self.judge_change(Change::Modified, object),
-            (Received::Change(change, object), listing) => {
+            Received::Change(change, object) => {
                 if let Some(listing) = listing {
                     listing.held_back.remove(object.head().key());
                     if change == Change::Deleted {
@@ -343,7 +342,7 @@ impl State {
                 }
                 self.judge_change(change, object)
             }
-            (Received::Gone(key), listing) => {
+            Received::Gone(key) => {
                 if let Some(listing) = listing {
                     listing.held_back.remove(&key);
                     listing.list.unmark(&key);
@@ -364,40 +363,46 @@ impl State {
         let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
         let verdict = match judge::item(held_head, object.head(), listing.cached_up_to.as_ref()) {
             // Some servers set no resource versions. Then the bytes are compared.
-            _ if object.head().resource_version().is_empty() && has_same_bytes => Verdict::Same,
+            _ if object.head().resource_version().is_empty() && has_same_bytes => ItemVerdict::Same,
             // After a restore, the same version may belong to a different object.
-            Verdict::Same if listing.is_after_refused && !has_same_bytes => Verdict::Contradiction,
+            ItemVerdict::Same if listing.is_after_refused && !has_same_bytes => {
+                ItemVerdict::Contradiction
+            }
             verdict => verdict,
         };
         listing.held_back.remove(key);
         match verdict {
-            Verdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
+            ItemVerdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
             // With the key of the held object, so that the mark shares its text.
-            Verdict::Same | Verdict::Stale => {
+            ItemVerdict::Same => {
                 listing.list.mark(held_head.map_or(key, |head| head.key()));
             }
-            Verdict::Contradiction
+            ItemVerdict::Contradiction
                 if !listing.is_after_refused
                     && held_head.is_some_and(|held| judge::goes_back(held, object.head())) =>
             {
                 listing.went_back = true;
             }
-            Verdict::Contradiction => {
+            ItemVerdict::Contradiction => {
                 listing.list.mark(key);
                 listing.held_back.insert(key.clone(), Arc::new(object));
             }
         }
     }
 
+    /// Queues a change if it is new. Returns whether it was older than the cached object.
     fn judge_change(&mut self, change: Change, object: Object) -> bool {
         let held = self.held(object.head().key());
-        let verdict = judge::change(change, held.as_ref().map(|held| held.head()), object.head());
-        match (verdict, change) {
-            (Verdict::Apply, Change::Added) => self.fifo.push(Delta::Added(Arc::new(object))),
-            (Verdict::Apply, Change::Modified) => self.fifo.push(Delta::Updated(Arc::new(object))),
-            (Verdict::Apply, Change::Deleted) => self.fifo.delete(Arc::new(object), &self.reader),
-            (Verdict::Same, _) => {}
-            (Verdict::Stale | Verdict::Contradiction, _) => return true,
+        if held.as_ref().is_some_and(|held| judge::is_stale(change, held.head(), object.head())) {
+            return true;
+        }
+        let object = Arc::new(object);
+        match change {
+            Change::Added => self.fifo.push(Delta::Added(object)),
+            Change::Modified => self.fifo.push(Delta::Updated(object)),
+            Change::Deleted if held.is_some() => self.fifo.delete(object, &self.reader),
+            // Its deletion was reported before, for instance by a list.
+            Change::Deleted => {}
         }
         false
     }

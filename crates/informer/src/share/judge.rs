@@ -10,15 +10,13 @@ use windlass_indexer::{Head, ResourceVersion};
 
 use crate::decode::frames::Change;
 
-/// What to do with an object that arrived.
+/// What to do with an item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ItemVerdict {
     /// It is newer.
     Apply,
     /// It equals the cached one.
     Same,
-    /// It is a change that is not newer than the cached object.
-    Stale,
     /// It contradicts what is known: the cluster was restored, the server is stale, or an event was
     /// lost. The version of the whole list, which comes at its end, decides which.
     Contradiction,
@@ -29,37 +27,33 @@ pub(crate) fn item(
     held: Option<&Head>,
     arrived: &Head,
     complete: Option<&ResourceVersion>,
-) -> Verdict {
+) -> ItemVerdict {
     match held {
         Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
-            Some(Ordering::Equal) => Verdict::Same,
-            Some(Ordering::Less) => Verdict::Contradiction,
-            Some(Ordering::Greater) | None => Verdict::Apply,
+            Some(Ordering::Equal) => ItemVerdict::Same,
+            Some(Ordering::Less) => ItemVerdict::Contradiction,
+            Some(Ordering::Greater) | None => ItemVerdict::Apply,
         },
         // Of two objects with one name, the newer one has the higher version.
-        Some(held) if order(held, arrived) == Some(Ordering::Less) => Verdict::Contradiction,
+        Some(held) if order(held, arrived) == Some(Ordering::Less) => ItemVerdict::Contradiction,
         // An object that the cache does not have must be newer than everything that it has.
         Some(_) | None
             if complete.is_some_and(|complete| arrived.resource_version() <= complete) =>
         {
-            Verdict::Contradiction
+            ItemVerdict::Contradiction
         }
-        Some(_) | None => Verdict::Apply,
+        Some(_) | None => ItemVerdict::Apply,
     }
 }
 
-/// Judges a change. The reflector has already compared it with the position of the watch.
-pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Verdict {
-    let Some(held) = held else {
-        return if change == Change::Deleted { Verdict::Same } else { Verdict::Apply };
-    };
-    let order = order(held, arrived);
-    let is_same_object = held.uid() == arrived.uid();
-    match (change, order) {
+/// Whether a change is not newer than the cached object. The reflector has already compared it with
+/// the position of the watch.
+pub(crate) fn is_stale(change: Change, held: &Head, arrived: &Head) -> bool {
+    match order(held, arrived) {
+        Some(Ordering::Less) => true,
         // Some servers send a deletion with the last version of the object.
-        (Change::Deleted, Some(Ordering::Equal)) if is_same_object => Verdict::Apply,
-        (_, Some(Ordering::Less | Ordering::Equal)) => Verdict::Stale,
-        (_, Some(Ordering::Greater) | None) => Verdict::Apply,
+        Some(Ordering::Equal) => change != Change::Deleted || held.uid() != arrived.uid(),
+        Some(Ordering::Greater) | None => false,
     }
 }
 
@@ -92,50 +86,51 @@ mod tests {
 
     #[test]
     fn item_of_the_held_version_is_the_same() {
-        assert_eq!(item(Some(&head("a", "5")), &head("a", "5"), None), Verdict::Same);
-        assert_eq!(item(Some(&head("a", "x")), &head("a", "x"), None), Verdict::Same);
+        assert_eq!(item(Some(&head("a", "5")), &head("a", "5"), None), ItemVerdict::Same);
+        assert_eq!(item(Some(&head("a", "x")), &head("a", "x"), None), ItemVerdict::Same);
     }
 
     #[test]
     fn item_older_than_what_is_held_or_known_waits_for_the_list_to_tell() {
         let mark = ResourceVersion::new("9");
-        assert_eq!(item(Some(&head("a", "5")), &head("a", "4"), None), Verdict::Contradiction);
-        assert_eq!(item(None, &head("a", "9"), Some(&mark)), Verdict::Contradiction);
+        assert_eq!(item(Some(&head("a", "5")), &head("a", "4"), None), ItemVerdict::Contradiction);
+        assert_eq!(item(None, &head("a", "9"), Some(&mark)), ItemVerdict::Contradiction);
         assert_eq!(
             item(Some(&head("a", "5")), &head("b", "7"), Some(&mark)),
-            Verdict::Contradiction
+            ItemVerdict::Contradiction
         );
         assert_eq!(
             item(Some(&head("a", "12")), &head("b", "10"), Some(&mark)),
-            Verdict::Contradiction
+            ItemVerdict::Contradiction
         );
-        assert_eq!(item(Some(&head("a", "10")), &head("b", "12"), Some(&mark)), Verdict::Apply);
-        assert_eq!(item(None, &head("a", "10"), Some(&mark)), Verdict::Apply);
-        assert_eq!(item(None, &head("a", "9"), None), Verdict::Apply);
+        assert_eq!(item(Some(&head("a", "10")), &head("b", "12"), Some(&mark)), ItemVerdict::Apply);
+        assert_eq!(item(None, &head("a", "10"), Some(&mark)), ItemVerdict::Apply);
+        assert_eq!(item(None, &head("a", "9"), None), ItemVerdict::Apply);
     }
 
     #[test]
     fn change_never_goes_back() {
         let held = head("a", "5");
-        assert_eq!(change(Change::Modified, Some(&held), &head("a", "4")), Verdict::Stale);
-        assert_eq!(change(Change::Modified, Some(&held), &head("a", "5")), Verdict::Stale);
-        assert_eq!(change(Change::Added, Some(&held), &head("b", "3")), Verdict::Stale);
-        assert_eq!(change(Change::Deleted, Some(&held), &head("a", "4")), Verdict::Stale);
-        assert_eq!(change(Change::Deleted, Some(&held), &head("b", "4")), Verdict::Stale);
+        assert!(is_stale(Change::Modified, &held, &head("a", "4")));
+        assert!(is_stale(Change::Modified, &held, &head("a", "5")));
+        assert!(is_stale(Change::Added, &held, &head("b", "3")));
+        assert!(is_stale(Change::Deleted, &held, &head("a", "4")));
+        assert!(is_stale(Change::Deleted, &held, &head("b", "4")));
+        assert!(is_stale(Change::Deleted, &held, &head("b", "5")));
+        assert!(!is_stale(Change::Modified, &held, &head("a", "6")));
     }
 
     #[test]
     fn deletion_with_the_last_version_is_one() {
-        assert_eq!(change(Change::Deleted, Some(&head("a", "5")), &head("a", "5")), Verdict::Apply);
-        assert_eq!(change(Change::Deleted, None, &head("a", "5")), Verdict::Same);
+        assert!(!is_stale(Change::Deleted, &head("a", "5"), &head("a", "5")));
     }
 
     #[test]
     fn versions_without_an_order_count_as_newer() {
+        assert!(!is_stale(Change::Modified, &head("a", "v2"), &head("a", "v1")));
         assert_eq!(
-            change(Change::Modified, Some(&head("a", "v2")), &head("a", "v1")),
-            Verdict::Apply
+            item(None, &head("a", "v1"), Some(&ResourceVersion::new("9"))),
+            ItemVerdict::Apply
         );
-        assert_eq!(item(None, &head("a", "v1"), Some(&ResourceVersion::new("9"))), Verdict::Apply);
     }
 }
