@@ -23,7 +23,7 @@ use crate::decode::frames::Change;
 use crate::decode::ingest::Quarantine;
 use crate::error::Stopped;
 use crate::share::backlog::Notice;
-use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState};
+use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState, ReplaceList};
 use crate::share::judge::{self, ItemVerdict};
 use crate::share::listener::{HandlerStatus, Listener};
 use crate::share::lock::lock;
@@ -153,7 +153,7 @@ impl Cache {
         is_after_refused: bool,
     ) -> Listing {
         Listing {
-            list: lock(&self.state).fifo.begin_replace(&self.reader, namespace),
+            list: ReplaceList::begin(&self.reader, namespace),
             cached_up_to,
             is_after_refused,
             went_back: false,
@@ -400,7 +400,9 @@ impl State {
         match change {
             Change::Added => self.fifo.push(Delta::Added(object)),
             Change::Modified => self.fifo.push(Delta::Updated(object)),
-            Change::Deleted if held.is_some() => self.fifo.delete(object, &self.reader),
+            Change::Deleted if held.is_some() => {
+                self.fifo.push(Delta::Deleted { object, state: FinalState::Final });
+            }
             // Its deletion was reported before, for instance by a list.
             Change::Deleted => {}
         }
@@ -475,10 +477,30 @@ mod tests {
 
     use super::*;
 
-    fn item(name: &str) -> Received {
+    fn object(name: &str) -> Object {
         let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
         let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
-        Received::Item(Object::new(head, json.into_bytes()))
+        Object::new(head, json.into_bytes())
+    }
+
+    fn item(name: &str) -> Received {
+        Received::Item(object(name))
+    }
+
+    #[test]
+    fn an_object_is_deleted_once_and_an_unknown_one_never() {
+        let cache = Cache::new(Store::new(), 1);
+        let mut list = cache.begin_list(None, None, false);
+        cache.apply([item("a")].into_iter(), Some(&mut list), true);
+        let mut state = lock(&cache.state);
+        for name in ["a", "a", "unknown"] {
+            let deletion = Received::Change(Change::Deleted, object(name));
+            assert!(!state.judge(deletion, None), "it does not count as stale");
+        }
+        let gone = ObjectKey::cluster("a");
+        assert!(!state.judge(Received::Gone(gone), None));
+        assert_eq!(state.fifo.pop().map(|deltas| deltas.len()), Some(1));
+        assert!(state.fifo.pop().is_none());
     }
 
     #[test]

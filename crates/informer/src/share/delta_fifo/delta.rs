@@ -53,14 +53,4 @@ impl Delta {
     pub(crate) fn tombstone(object: Arc<Object>) -> Self {
         Self::Deleted { object, state: FinalState::LastKnown }
     }
-
-    /// Merges a delete into this earlier one. An object is deleted once, so the delete with the
-    /// final state is enough. The final state of another uid belongs to an object that no handler
-    /// has seen, and is ignored.
-    pub(super) fn merge_delete(&mut self, next: Self) {
-        let is_tombstone = matches!(self, Self::Deleted { state: FinalState::LastKnown, .. });
-        if is_tombstone && self.object().head().uid() == next.object().head().uid() {
-            *self = next;
-        }
-    }
 }

@@ -5,10 +5,9 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{ObjectKey, Reader};
 
-/// A list that is read object by object: from
-/// [`DeltaFifo::begin_replace`](super::DeltaFifo::begin_replace) to
+/// A list that is read object by object, until
 /// [`DeltaFifo::end_replace`](super::DeltaFifo::end_replace). Dropped before its end, it keeps what
 /// it brought and deletes nothing.
 ///
@@ -24,7 +23,12 @@ pub(crate) struct ReplaceList {
 }
 
 impl ReplaceList {
-    pub(super) fn new(namespace: Option<&str>, can_sweep: bool) -> Self {
+    /// Begins a list of all objects, or of those in a namespace. `known` is the cache.
+    pub(crate) fn begin(known: &Reader, namespace: Option<&str>) -> Self {
+        let can_sweep = match namespace {
+            Some(namespace) => known.snapshot().in_namespace(namespace).iter().next().is_some(),
+            None => !known.is_empty(),
+        };
         Self { namespace: namespace.map(Into::into), marks: can_sweep.then(HashSet::default) }
     }
 
@@ -52,16 +56,10 @@ impl ReplaceList {
         self.marks.is_some()
     }
 
-    /// Whether a cached or queued object is gone, according to this complete list.
+    /// Whether a cached object of this namespace is gone, according to this complete list.
     pub(super) fn is_gone(&self, key: &ObjectKey) -> bool {
-        let is_unmarked = self.marks.as_ref().is_some_and(|keys| !keys.contains(key));
-        is_unmarked && covers(self.namespace(), key)
+        self.marks.as_ref().is_some_and(|keys| !keys.contains(key))
     }
-}
-
-/// Whether a list of a namespace, or of all, covers a key.
-pub(super) fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
-    namespace.is_none() || namespace == key.namespace()
 }
 
 #[cfg(test)]
@@ -75,7 +73,7 @@ mod tests {
     #[test]
     fn no_two_lists_hash_names_alike() {
         let hash = || {
-            let marks = ReplaceList::new(None, true).marks.expect("it can sweep");
+            let marks: HashSet<ObjectKey, RandomState> = HashSet::default();
             marks.hasher().hash_one("default/web-0")
         };
         assert_ne!(hash(), hash());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windlass_indexer::{HeadParser, Interner, Object, ObjectKey, Store};
 
-use super::{Delta, DeltaFifo, FinalState};
+use super::{Delta, DeltaFifo, FinalState, ReplaceList};
 
 impl DeltaFifo {
     fn add(&mut self, object: Arc<Object>) {
@@ -16,6 +16,10 @@ impl DeltaFifo {
 
     fn update(&mut self, object: Arc<Object>) {
         self.push(Delta::Updated(object));
+    }
+
+    fn delete(&mut self, object: Arc<Object>) {
+        self.push(Delta::Deleted { object, state: FinalState::Final });
     }
 }
 
@@ -78,7 +82,7 @@ fn pop_all(fifo: &mut DeltaFifo) -> Vec<String> {
 /// A complete list of everything.
 fn replace_all(fifo: &mut DeltaFifo, store: &Store, objects: &[Arc<Object>]) -> usize {
     let known = store.reader();
-    let mut list = fifo.begin_replace(&known, None);
+    let mut list = ReplaceList::begin(&known, None);
     for object in objects {
         fifo.replace(&mut list, Arc::clone(object));
     }
@@ -117,7 +121,7 @@ fn keys_come_out_in_the_order_of_their_first_change_with_all_that_happened() {
     fifo.add(object("shop/b", 2));
     fifo.update(object("shop/a", 3));
     fifo.add(object("bank/a", 4));
-    fifo.delete(object("shop/a", 5), &cache(&[]).reader());
+    fifo.delete(object("shop/a", 5));
     assert_eq!(fifo.queue.len(), 3);
     assert_eq!(
         pop_all(&mut fifo),
@@ -166,129 +170,12 @@ fn deltas_come_one_by_one_oldest_first() {
 }
 
 #[test]
-fn a_delete_of_a_key_that_nobody_knows_is_dropped() {
-    let store = cache(&[("shop/cached", 5)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.add(object("shop/queued", 10));
-    fifo.delete(object("shop/unknown", 20), &store.reader());
-    fifo.delete(object("shop/queued", 21), &store.reader());
-    fifo.delete(object("shop/cached", 22), &store.reader());
-    assert_eq!(
-        pop_all(&mut fifo),
-        ["shop/queued: added 10, deleted 21", "shop/cached: deleted 22"]
-    );
-}
-
-#[test]
-fn consecutive_deletes_are_one_which_knows_the_final_state_if_either_does() {
-    let store = cache(&[("shop/a", 1), ("shop/b", 2)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.delete(object("shop/a", 10), &store.reader());
-    fifo.delete(object("shop/a", 11), &store.reader());
-    assert_eq!(replace_all(&mut fifo, &store, &[]), 1, "only b has no delete yet");
-    fifo.delete(object("shop/b", 12), &store.reader());
-    assert_eq!(pop_all(&mut fifo), ["shop/a: deleted 10", "shop/b: deleted 12"]);
-}
-
-#[test]
-fn the_final_state_of_another_uid_does_not_take_the_place_of_a_tombstone() {
-    let store = cache(&[("shop/a", 1)]);
-    let mut fifo = DeltaFifo::default();
-    replace_all(&mut fifo, &store, &[]);
-    fifo.delete(object_of("shop/a", "another", 9), &store.reader());
-    assert_eq!(pop_all(&mut fifo), ["shop/a: tombstone 1"]);
-}
-
-#[test]
 fn a_list_that_has_an_object_whose_delete_is_queued_brings_it_back() {
     let store = cache(&[("shop/a", 1)]);
     let mut fifo = DeltaFifo::default();
-    fifo.delete(object("shop/a", 1), &store.reader());
+    fifo.delete(object("shop/a", 1));
     assert_eq!(replace_all(&mut fifo, &store, &[object_of("shop/a", "next", 2)]), 0);
     assert_eq!(pop_all(&mut fifo), ["shop/a: deleted 1, replaced 2"]);
-}
-
-#[test]
-fn an_object_that_is_only_queued_gets_one_tombstone_when_a_list_lacks_it() {
-    type Steps = fn(&mut DeltaFifo, &Store);
-    let cases: [(Steps, &str); 6] = [
-        (|fifo, _| fifo.add(object("shop/a", 2)), "added 2, tombstone 2"),
-        (
-            |fifo, store| {
-                fifo.add(object("shop/a", 2));
-                replace_all(fifo, store, &[object("shop/a", 2)]);
-            },
-            "added 2, replaced 2, tombstone 2",
-        ),
-        (
-            |fifo, store| {
-                fifo.add(object("shop/a", 2));
-                fifo.delete(object("shop/a", 2), &store.reader());
-            },
-            "added 2, deleted 2",
-        ),
-        (
-            |fifo, store| {
-                fifo.add(object("shop/a", 2));
-                replace_all(fifo, store, &[object("shop/a", 2)]);
-                replace_all(fifo, store, &[object("shop/a", 3)]);
-            },
-            "added 2, replaced 2, replaced 3, tombstone 3",
-        ),
-        (
-            |fifo, store| {
-                fifo.add(object("shop/a", 2));
-                replace_all(fifo, store, &[]);
-            },
-            "added 2, tombstone 2",
-        ),
-        (
-            |fifo, store| {
-                fifo.add(object("shop/a", 2));
-                fifo.delete(object("shop/a", 2), &store.reader());
-                fifo.add(object_of("shop/a", "next", 3));
-            },
-            "added 2, deleted 2, added 3, tombstone 3",
-        ),
-    ];
-    for (steps, expected) in cases {
-        let store = cache(&[]);
-        let mut fifo = DeltaFifo::default();
-        steps(&mut fifo, &store);
-        replace_all(&mut fifo, &store, &[]);
-        assert_eq!(pop_all(&mut fifo), [format!("shop/a: {expected}")]);
-    }
-}
-
-#[test]
-fn a_tombstone_shows_the_newest_version_that_was_cached_or_queued() {
-    let store = cache(&[("shop/a", 5), ("shop/b", 6), ("shop/c", 7), ("shop/d", 8)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.update(object("shop/d", 10));
-    fifo.delete(object("shop/c", 7), &store.reader());
-    fifo.add(object_of("shop/c", "next", 100));
-    assert_eq!(replace_all(&mut fifo, &store, &[object("shop/a", 9)]), 3);
-    assert_eq!(
-        pop_all(&mut fifo),
-        [
-            "shop/d: updated 10, tombstone 10",
-            "shop/c: deleted 7, added 100, tombstone 100",
-            "shop/a: replaced 9",
-            "shop/b: tombstone 6",
-        ]
-    );
-}
-
-#[test]
-fn a_list_does_not_put_a_tombstone_on_a_queued_delete() {
-    let store = cache(&[("shop/a", 5), ("shop/b", 6), ("shop/c", 7)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.delete(object("shop/c", 10), &store.reader());
-    assert_eq!(replace_all(&mut fifo, &store, &[object("shop/a", 6)]), 1);
-    assert_eq!(
-        pop_all(&mut fifo),
-        ["shop/c: deleted 10", "shop/a: replaced 6", "shop/b: tombstone 6"]
-    );
 }
 
 #[test]
@@ -311,7 +198,7 @@ fn an_object_that_is_listed_as_it_is_held_queues_nothing_and_stays() {
     let store = cache(&[("shop/a", 1), ("shop/b", 2), ("shop/c", 3)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = fifo.begin_replace(&known, None);
+    let mut list = ReplaceList::begin(&known, None);
     list.mark(known.get("shop/a").expect("held").head().key());
     fifo.replace(&mut list, object("shop/b", 9));
     assert_eq!(fifo.end_replace(list, &known), 1);
@@ -323,21 +210,13 @@ fn an_interrupted_list_sweeps_nothing_and_the_next_one_sweeps_what_it_brought() 
     let mut store = cache(&[]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = fifo.begin_replace(&known, None);
+    let mut list = ReplaceList::begin(&known, None);
     fifo.replace(&mut list, object("shop/applied", 1));
     apply_all(&mut fifo, &mut store);
-    fifo.replace(&mut list, object("shop/queued", 2));
     drop(list);
 
-    assert_eq!(replace_all(&mut fifo, &store, &[object("shop/new", 3)]), 2);
-    assert_eq!(
-        pop_all(&mut fifo),
-        [
-            "shop/queued: replaced 2, tombstone 2",
-            "shop/new: replaced 3",
-            "shop/applied: tombstone 1"
-        ]
-    );
+    assert_eq!(replace_all(&mut fifo, &store, &[object("shop/new", 3)]), 1);
+    assert_eq!(pop_all(&mut fifo), ["shop/new: replaced 3", "shop/applied: tombstone 1"]);
 }
 
 #[test]
@@ -345,12 +224,12 @@ fn a_list_that_found_nothing_sweeps_nothing_of_what_came_while_it_was_read() {
     let mut store = cache(&[]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = fifo.begin_replace(&known, None);
+    let mut list = ReplaceList::begin(&known, None);
     fifo.replace(&mut list, object("shop/a", 1));
     fifo.replace(&mut list, object("shop/b", 2));
     apply_all(&mut fifo, &mut store);
     // A streamed list can report changes before it is complete.
-    fifo.delete(object("shop/b", 3), &known);
+    fifo.delete(object("shop/b", 3));
     fifo.replace(&mut list, object("shop/a", 4));
     assert_eq!(fifo.end_replace(list, &known), 0);
     assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/b 3", "updated shop/a 4"]);
@@ -361,28 +240,16 @@ fn lists_of_several_namespaces_at_once_sweep_only_their_own() {
     let mut store = cache(&[("bank/a", 1), ("shop/a", 2), ("shop/b", 3), ("other/a", 4)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    fifo.add(object("bank/queued", 5));
-    fifo.add(object("shop/queued", 6));
-    let mut shop = fifo.begin_replace(&known, Some("shop"));
-    let bank = fifo.begin_replace(&known, Some("bank"));
+    let mut shop = ReplaceList::begin(&known, Some("shop"));
+    let bank = ReplaceList::begin(&known, Some("bank"));
     assert_eq!((shop.namespace(), bank.namespace()), (Some("shop"), Some("bank")));
     fifo.replace(&mut shop, object("shop/b", 7));
 
-    assert_eq!(fifo.end_replace(bank, &known), 2);
-    let events = apply_all(&mut fifo, &mut store);
-    assert_eq!(
-        events,
-        [
-            "added bank/queued 5",
-            "deleted bank/queued 5",
-            "added shop/queued 6",
-            "updated shop/b 7",
-            "deleted bank/a 1",
-        ]
-    );
+    assert_eq!(fifo.end_replace(bank, &known), 1);
+    assert_eq!(apply_all(&mut fifo, &mut store), ["updated shop/b 7", "deleted bank/a 1"]);
 
-    assert_eq!(fifo.end_replace(shop, &known), 2);
-    assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/a 2", "deleted shop/queued 6"]);
+    assert_eq!(fifo.end_replace(shop, &known), 1);
+    assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/a 2"]);
     assert_eq!(known.len(), 2);
 }
 
@@ -390,19 +257,8 @@ fn lists_of_several_namespaces_at_once_sweep_only_their_own() {
 fn a_resync_shows_what_is_cached() {
     let store = cache(&[("shop/a", 5), ("shop/b", 6)]);
     let mut fifo = DeltaFifo::default();
-    assert_eq!(fifo.resync(&store.reader()), 2);
-    assert_eq!(fifo.resync(&store.reader()), 0, "it is queued already");
+    fifo.resync(&store.reader());
     assert_eq!(pop_all(&mut fifo), ["shop/a: sync 5", "shop/b: sync 6"]);
-}
-
-#[test]
-fn a_resync_leaves_queued_changes_alone() {
-    let store = cache(&[("shop/updated", 5), ("shop/deleted", 6)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.update(object("shop/updated", 7));
-    fifo.delete(object("shop/deleted", 8), &store.reader());
-    assert_eq!(fifo.resync(&store.reader()), 0);
-    assert_eq!(pop_all(&mut fifo), ["shop/updated: updated 7", "shop/deleted: deleted 8"]);
 }
 
 #[test]
@@ -419,7 +275,7 @@ fn a_list_does_not_come_out_as_one() {
     let mut store = cache(&[("shop/a", 1), ("shop/b", 2)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = fifo.begin_replace(&known, None);
+    let mut list = ReplaceList::begin(&known, None);
     fifo.replace(&mut list, object("shop/a", 10));
     assert_eq!(apply_all(&mut fifo, &mut store), ["updated shop/a 10"]);
     let seen: Vec<_> = known
@@ -442,7 +298,7 @@ fn a_list_ends_in_the_same_events_as_the_changes_one_by_one() {
     fifo.update(object("shop/a", 4));
     fifo.update(object("shop/b", 5));
     fifo.add(object("shop/d", 6));
-    fifo.delete(object("shop/c", 3), &store.reader());
+    fifo.delete(object("shop/c", 3));
     let events = apply_all(fifo, store);
 
     let mut listed = cache(&before);

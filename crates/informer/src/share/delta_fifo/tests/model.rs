@@ -89,17 +89,7 @@ impl Model {
             self.queue.push((key, vec![delta]));
             return;
         };
-        match (deltas.last_mut().expect("never empty"), &delta) {
-            (
-                Delta::Deleted { object, state: state @ FinalState::LastKnown },
-                Delta::Deleted { object: next, state: FinalState::Final },
-            ) if object.head().uid() == next.head().uid() => {
-                *object = Arc::clone(next);
-                *state = FinalState::Final;
-            }
-            (Delta::Deleted { .. }, Delta::Deleted { .. }) => {}
-            _ => deltas.push(delta),
-        }
+        deltas.push(delta);
     }
 
     fn end_list(
@@ -113,15 +103,9 @@ impl Model {
             (namespace.is_none() || namespace == key.namespace())
                 && !marks.contains(&key.to_string())
         };
-        let newest = self.queue.iter().map(|(_, deltas)| deltas[deltas.len() - 1].clone());
-        let queued: Vec<_> = newest.filter(|delta| !delta.is_deleted()).collect();
-        let mut gone: Vec<_> = queued.iter().map(|delta| Arc::clone(delta.object())).collect();
-        for object in &known.snapshot().all() {
-            if self.changes(&object.head().key().to_string()).is_none() {
-                gone.push(Arc::clone(object));
-            }
-        }
-        gone.retain(|object| is_gone(object));
+        let objects = known.snapshot().all();
+        let gone: Vec<_> =
+            objects.iter().filter(|object| is_gone(object)).map(Arc::clone).collect();
         let tombstones = gone.len();
         for object in gone {
             self.push(Delta::Deleted { object, state: FinalState::LastKnown });
@@ -211,15 +195,30 @@ impl World {
     }
 
     fn delete(&mut self, key: usize, uid: u8) {
+        let newest = self.model.changes(KEYS[key]).and_then(|deltas| deltas.last());
+        let is_held = match newest {
+            Some(newest) => !newest.is_deleted(),
+            None => self.known.get(KEYS[key]).is_some(),
+        };
+        if !is_held {
+            return;
+        }
         let object = self.object(key, uid);
-        self.fifo.delete(Arc::clone(&object), &self.known);
-        if self.model.changes(KEYS[key]).is_some() || self.known.get(KEYS[key]).is_some() {
-            self.model.push(Delta::Deleted { object, state: FinalState::Final });
+        self.fifo.delete(Arc::clone(&object));
+        self.model.push(Delta::Deleted { object, state: FinalState::Final });
+    }
+
+    /// The cache pops everything under its lock, so what follows finds an empty queue.
+    fn pop_all(&mut self) {
+        while !self.fifo.queue.is_empty() {
+            self.pop();
+            self.check();
         }
     }
 
     fn begin(&mut self, scope: usize) {
-        let list = self.fifo.begin_replace(&self.known, self.scopes[scope]);
+        self.pop_all();
+        let list = ReplaceList::begin(&self.known, self.scopes[scope]);
         self.lists[scope] = Some(Listing { list, marks: BTreeSet::new() });
     }
 
@@ -240,20 +239,18 @@ impl World {
     }
 
     fn end(&mut self, scope: usize) {
+        self.pop_all();
         let Some(Listing { list, marks }) = self.lists[scope].take() else { return };
         let expected = self.model.end_list(&self.known, self.scopes[scope], &marks);
         assert_eq!(self.fifo.end_replace(list, &self.known), expected);
     }
 
     fn resync(&mut self) {
-        let mut shown = 0;
+        self.pop_all();
         for object in &self.known.snapshot().all() {
-            if self.model.changes(&object.head().key().to_string()).is_none() {
-                self.model.push(Delta::Sync(Arc::clone(object)));
-                shown += 1;
-            }
+            self.model.push(Delta::Sync(Arc::clone(object)));
         }
-        assert_eq!(self.fifo.resync(&self.known), shown);
+        self.fifo.resync(&self.known);
     }
 
     fn pop(&mut self) {
@@ -289,9 +286,6 @@ proptest! {
             world.step(step);
             world.check();
         }
-        while !world.fifo.queue.is_empty() {
-            world.pop();
-            world.check();
-        }
+        world.pop_all();
     }
 }
