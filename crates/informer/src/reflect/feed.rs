@@ -277,8 +277,9 @@ impl Feed {
                 Frame::Item(bytes) => self.item(bytes, now),
                 Frame::ListEnd(end) => {
                     self.flush();
-                    let listed = self.reflector.page(&end, now);
-                    let _ = self.listed(listed, now);
+                    if let Some(listed) = self.reflector.page(&end, now) {
+                        let _ = self.listed(listed, now);
+                    }
                     // The rest of the body is not needed, and may never come.
                     return Ok(ControlFlow::Break(()));
                 }

@@ -47,7 +47,7 @@
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
 //! wait, with one exception: if a server does not stream, pages are requested at once. A call that
-//! does not fit the state is harmless: a change is stale, a list is refused, and a failure while
+//! does not fit the state is harmless: a change is stale, a page is ignored, and a failure while
 //! nothing is under way only makes the next request wait.
 
 mod backoff;
@@ -359,13 +359,11 @@ impl Reflector {
         }
     }
 
-    /// The body of a page has ended. Returns what that means for the list.
-    pub(crate) fn page(&mut self, end: &ListEnd, now: Instant) -> Listed {
-        let State::Paging { page, .. } = &self.state else {
-            return Listed::Refused(ListFault::Unexpected);
-        };
+    /// The body of a page has ended. Returns what that means for the list, if one is read in pages.
+    pub(crate) fn page(&mut self, end: &ListEnd, now: Instant) -> Option<Listed> {
+        let State::Paging { page, .. } = &self.state else { return None };
         let (limit, token) = (page.limit, page.token.clone());
-        match &end.continue_token {
+        Some(match &end.continue_token {
             None => self.completed(end.resource_version.as_deref(), now),
             Some(next) if token.as_ref() == Some(next) => {
                 self.back_off(Plan::WholeList, None, now);
@@ -378,7 +376,7 @@ impl Reflector {
                 self.rest(Plan::Page(Page { limit, token: Some(next.clone()) }));
                 Listed::More
             }
-        }
+        })
     }
 
     /// The server ended the body. For a list, this means that it is incomplete: a complete one ends

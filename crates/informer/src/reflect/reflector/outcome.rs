@@ -56,9 +56,6 @@ pub enum ListFault {
     /// The server ignores `sendInitialEvents`: a bookmark arrived before the end of the list.
     #[error("the server does not stream it; it will be requested in pages")]
     NotStreamed,
-    /// No list was requested.
-    #[error("it was not requested")]
-    Unexpected,
 }
 
 /// How an informer reacts to a request that failed or ended too early.

@@ -126,7 +126,8 @@ impl Driver {
     }
 
     pub(crate) fn page(&mut self, version: Option<&str>, token: Option<&str>) -> Listed {
-        self.reflector.page(&list_end(version, token), self.now)
+        let listed = self.reflector.page(&list_end(version, token), self.now);
+        listed.expect("a page must be under way")
     }
 
     /// Ends the body without an error.

@@ -131,7 +131,7 @@ impl Model {
             }
             Input::Page(version, token) => {
                 let listed = reflector.page(&list_end(version.as_deref(), token.as_deref()), *now);
-                self.listed(Some(listed), listing);
+                self.listed(listed, listing);
             }
             Input::Closed => {
                 if reflector.closed(*now).is_some() {
