@@ -451,7 +451,7 @@ impl<K: ObjectType> Work<K> {
                 }
                 Next::Nothing
             }
-            // The key is not to blame, so it is not charged with a failure. Here and below,
+            // The key is not to blame, so no failure of it is counted. Here and below,
             // scheduling fails only after shut-down, when the key does not run again.
             (Outcome::Failed { class: Class::NotLeader, .. }, Some(delay)) => {
                 lease.schedule_defer(delay).map_or(Next::Nothing, |()| Next::Retry(delay))

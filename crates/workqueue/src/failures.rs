@@ -125,7 +125,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Counts a failure as a charge does; returns its number.
+    /// Counts a failure as [`Retries`](crate::retries::Retries) does; returns its number.
     fn fail<K: Eq + Hash + Clone>(failures: &mut Failures<K>, key: &K, now: Instant) -> u32 {
         let number = failures.next_number(key, Opener::Limiter, now);
         drop(failures.record(key, number, Opener::Limiter, now, SECOND));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chatty_key_is_charged_once_a_window() {
+    fn a_chatty_key_is_counted_once_a_window() {
         let (mut failures, start) = (Failures::new(), Instant::now());
         assert_eq!(failures.remaining(&"key", start), None);
         drop(failures.record(&"key", 1, Opener::Limiter, start, 8 * SECOND));

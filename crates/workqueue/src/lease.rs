@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::{AddError, MAX_DELAY};
-use crate::ledger::{RunId, Taken};
+use crate::ledger::{RunNumber, Taken};
 use crate::observer::Observer;
 use crate::priority::Priority;
 use crate::shared::Shared;
@@ -44,21 +44,21 @@ pub type OwnedLease<K, C = ()> = Lease<'static, K, C>;
 
 /// A run that ends when this is dropped.
 struct HeldRun<'q, K, C> {
-    id: RunId,
+    number: RunNumber,
     /// `None` only after [`Lease::into_owned`] moved it.
     shared: Option<Cow<'q, Arc<Shared<K, C>>>>,
 }
 
 impl<'q, K, C> Lease<'q, K, C> {
     pub(crate) fn new(shared: &'q Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
-        Self { run: HeldRun { id: taken.id, shared: Some(Cow::Borrowed(shared)) }, taken }
+        Self { run: HeldRun { number: taken.number, shared: Some(Cow::Borrowed(shared)) }, taken }
     }
 
     /// The same lease, with its own handle to the queue.
     pub fn into_owned(self) -> OwnedLease<K, C> {
         let Self { mut run, taken } = self;
         let shared = run.shared.take().map(|shared| Cow::Owned(shared.into_owned()));
-        Lease { run: HeldRun { id: run.id, shared }, taken }
+        Lease { run: HeldRun { number: run.number, shared }, taken }
     }
 
     /// The key. A lease also dereferences to it.
@@ -101,7 +101,7 @@ impl<'q, K, C> Lease<'q, K, C> {
 impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// The key succeeded, or is given up. Forgets its failures and ends the lease.
     pub fn finish(self) {
-        self.shared().charges.forget(&self.taken.key);
+        self.shared().retries.forget(&self.taken.key);
     }
 
     /// The run failed. Counts a failure of the key, adds it again after the limiter's delay,
@@ -142,10 +142,10 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// is longer than [`MAX_DELAY`].
     pub fn schedule_retry(&mut self, delay: Option<Duration>) -> Result<Duration, AddError<K>> {
         let delay = match delay {
-            None => self.shared().charges.charge(&self.taken.key),
+            None => self.shared().retries.count_failure(&self.taken.key),
             Some(delay) => {
                 self.check_delay(delay)?;
-                self.shared().charges.charge_for(&self.taken.key, delay);
+                self.shared().retries.count_failure_with_delay(&self.taken.key, delay);
                 delay
             }
         };
@@ -161,7 +161,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn requeue_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.shared().charges.forget(&self.taken.key);
+        self.shared().retries.forget(&self.taken.key);
         self.add_again(delay, false)
     }
 
@@ -194,7 +194,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
             drop(locked);
             return Err(AddError::ShutDown { key: self.taken.key.clone() });
         }
-        locked.ledger.repeat(self.taken.id, self.taken.priority, now, due, keep_causes);
+        locked.ledger.repeat(self.taken.number, self.taken.priority, now, due, keep_causes);
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl<K, C> Deref for Lease<'_, K, C> {
 impl<K, C> Drop for HeldRun<'_, K, C> {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            shared.lock().ledger.done(self.id);
+            shared.lock().ledger.done(self.number);
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Ledger<K, C> {
 }
 
 /// The number of a run. Numbers are reused.
-pub(crate) type RunId = usize;
+pub(crate) type RunNumber = usize;
 
 /// A run that is under way.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub(crate) struct AddRequest<K, C> {
 
 /// A run that was handed out.
 pub(crate) struct Taken<K, C> {
-    pub(crate) id: RunId,
+    pub(crate) number: RunNumber,
     pub(crate) key: K,
     pub(crate) causes: Option<Arc<Causes<C>>>,
     /// How long the run was ready.
@@ -107,8 +107,8 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Ends a run.
-    pub(crate) fn done(&mut self, run: RunId) {
-        let Run { slot: id, started, causes, .. } = self.runs.remove(run);
+    pub(crate) fn done(&mut self, number: RunNumber) {
+        let Run { slot: id, started, causes, .. } = self.runs.remove(number);
         // Usually the lease still holds the causes, and drops them.
         if let Some(causes) = causes.and_then(Arc::into_inner) {
             self.effects.causes.extend(causes.into_kept());
@@ -127,15 +127,15 @@ impl<K, C> Ledger<K, C> {
     /// the lease must have dropped its `Arc` of them.
     pub(crate) fn repeat(
         &mut self,
-        run: RunId,
+        number: RunNumber,
         priority: Priority,
         now: Instant,
         due: Option<Instant>,
         keep_causes: bool,
     ) {
         self.promote_due(now);
-        let id = self.runs[run].slot;
-        let causes = self.runs[run].causes.take_if(|_| keep_causes);
+        let id = self.runs[number].slot;
+        let causes = self.runs[number].causes.take_if(|_| keep_causes);
         if let Some(mut causes) = causes.and_then(Arc::into_inner) {
             let why = self.slots[id].why_mut();
             let left_out = causes.append(std::mem::take(&mut why.causes));
@@ -410,9 +410,9 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let (priority, queued) = (slot.requested, now.saturating_duration_since(slot.since));
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
         let run = Run { slot: id, started: now, causes: causes.clone() };
-        let run = self.runs.insert(run);
+        let number = self.runs.insert(run);
         self.note(Event::Started { queued, depth: self.ready() });
-        Some(Taken { id: run, key, causes, queued, priority })
+        Some(Taken { number, key, causes, queued, priority })
     }
 
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.

@@ -209,7 +209,6 @@
 mod add;
 mod builder;
 mod causes;
-mod charges;
 mod effects;
 mod error;
 #[cfg(test)]
@@ -225,6 +224,7 @@ mod priority;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod queue;
+mod retries;
 mod shared;
 mod slots;
 mod snapshot;

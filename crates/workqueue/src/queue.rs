@@ -78,7 +78,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
                 return Err(AddError::DelayTooLong { key, delay });
             }
             When::After(delay) => delay,
-            When::RateLimited => self.shared.charges.charge(&key),
+            When::RateLimited => self.shared.retries.count_failure(&key),
         };
         let (hash, group) = (self.shared.hash(&key), self.group_of(&key));
         let now = Instant::now();
@@ -182,14 +182,14 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.
     pub fn forget(&self, key: &K) {
-        self.shared.charges.forget(key);
+        self.shared.retries.forget(key);
     }
 
     /// How often a key has failed since it last succeeded: retries and rate-limited adds, at most
     /// one for each backoff window (see [`RateLimiter`](crate::RateLimiter)). Failures are
     /// forgotten an hour after the end of the last window.
     pub fn failures(&self, key: &K) -> u32 {
-        self.shared.charges.failures(key)
+        self.shared.retries.failures(key)
     }
 
     /// Cancels the next run of a key, if the key waits for it. Returns whether it did. A next run
@@ -297,7 +297,7 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
             status.failures = self.failures(&status.key);
         }
         keys.sort_by_key(KeyStatus::rank);
-        let (name, retry_debt) = (self.shared.name.to_string(), self.shared.charges.debt());
+        let (name, retry_debt) = (self.shared.name.to_string(), self.shared.retries.debt());
         Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 

@@ -1,7 +1,7 @@
 //! The state that all handles of a queue share: the lock around the ledger, and how workers sleep
 //! and wake up.
 //!
-//! One lock guards the ledger. The limiter and the failure counts have their own (`charges.rs`): a
+//! One lock guards the ledger. The limiter and the failure counts have their own (`retries.rs`): a
 //! thread may hold these two together, in that order, but never together with the ledger's. No lock
 //! is held across an await. [`Shared::lock`] returns a guard that, when it is dropped, first
 //! unlocks and then wakes workers, calls the observer and drops the user's keys and causes.
@@ -28,13 +28,13 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-use crate::charges::Charges;
 use crate::effects::Event;
 use crate::guard::guarded;
 use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
 use crate::observer::{Load, Observer, Probed};
 use crate::priority::Group;
+use crate::retries::Retries;
 use crate::sync::{Lock, MutexGuard, yield_point};
 
 /// Returns the group in which a key takes turns.
@@ -45,7 +45,7 @@ pub(crate) struct Shared<K, C> {
     pub(crate) group_of: Option<GroupOf<K>>,
     observer: Option<Arc<dyn Observer>>,
     hasher: foldhash::fast::RandomState,
-    pub(crate) charges: Charges<K>,
+    pub(crate) retries: Retries<K>,
     core: Lock<Core<K, C>>,
     /// Wakes sleeping workers.
     pub(crate) work: Notify,
@@ -89,7 +89,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     ) -> Self {
         let core = Core { ledger, shut_down: false, sleepers: 0, alarm: None };
         Self {
-            charges: Charges::new(Arc::clone(&name), limiter),
+            retries: Retries::new(Arc::clone(&name), limiter),
             name,
             group_of,
             observer,
@@ -106,7 +106,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
 
     pub(crate) fn load(&self) -> Load {
         let load = self.lock_promoted().ledger.load(Instant::now());
-        Load { retry_debt: self.charges.debt(), ..load }
+        Load { retry_debt: self.retries.debt(), ..load }
     }
 }
 

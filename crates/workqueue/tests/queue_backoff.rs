@@ -116,7 +116,7 @@ async fn a_thousand_simultaneous_adds_get_a_thousand_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limited_add_of_a_ready_key_is_charged_and_absorbed() {
+async fn a_rate_limited_add_of_a_ready_key_is_counted_and_absorbed() {
     let queue = queue_with(Exponential::new(SECOND, 100 * SECOND).unwrap());
     queue.add("a").unwrap();
     queue.add_with("a", Add::rate_limited()).unwrap();
@@ -171,7 +171,7 @@ async fn a_cut_delay_is_the_whole_window() {
 /// A full bucket makes a key wait longer than its backoff: that is its window, however often events
 /// run it.
 #[tokio::test(start_paused = true)]
-async fn a_chatty_key_behind_a_full_bucket_is_charged_once() {
+async fn a_chatty_key_behind_a_full_bucket_is_counted_once() {
     let limiter = MaxOf::new(vec![
         Box::new(Exponential::new(MILLISECOND, 1_000 * SECOND).unwrap()),
         Box::new(TokenBucket::new(0.01, 1).unwrap()),

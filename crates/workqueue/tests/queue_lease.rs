@@ -104,8 +104,8 @@ async fn finish_forgets_the_failures() {
     assert_eq!(queue.load(), Load::default());
 }
 
-/// Dropping says nothing about success, so it neither charges nor forgets. In controller-runtime's
-/// words: the backoff is not reset until a result without an error.
+/// Dropping says nothing about success, so it neither counts nor forgets a failure. In
+/// controller-runtime's words: the backoff is not reset until a result without an error.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_lease_keeps_the_failures() {
     let queue = queue_with_backoff();

@@ -147,7 +147,7 @@ async fn run_that_panics_while_it_is_cancelled_does_not_end_the_controller() {
 }
 
 /// worker.rs `schedule` ignores that the queue refuses a delay of more than a hundred years:
-/// `retry_after(MAX)` is neither retried nor charged, and told as tried again "in 0ns"; a slip of
+/// `retry_after(MAX)` is neither retried nor counted, and told as tried again "in 0ns"; a slip of
 /// units silences a key for ever.
 #[tokio::test(start_paused = true)]
 async fn delay_that_is_too_long_still_counts_as_a_failure() {

@@ -156,7 +156,7 @@ pub struct KeyReport {
     pub key: String,
     /// Which attempt its run is, or will be.
     pub attempt: u32,
-    /// The failures in a row that it is charged with.
+    /// How many failures in a row are counted for it.
     pub failures: u32,
     /// Its current state.
     #[serde(flatten)]

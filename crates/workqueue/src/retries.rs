@@ -15,22 +15,22 @@ use crate::guard::guarded;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::sync::Lock;
 
-pub(crate) struct Charges<K> {
+pub(crate) struct Retries<K> {
     /// The queue's name, for log lines.
     queue: Arc<str>,
-    /// Locked during a whole charge, so that concurrent charges of one key get one delay.
+    /// Locked while a failure is counted, so that concurrent failures of one key get one delay.
     limiter: Lock<Box<dyn RateLimiter<K>>>,
     failures: Lock<Failures<K>>,
 }
 
-impl<K: Eq + Hash + Clone> Charges<K> {
+impl<K: Eq + Hash + Clone> Retries<K> {
     pub(crate) fn new(queue: Arc<str>, limiter: Box<dyn RateLimiter<K>>) -> Self {
         Self { queue, limiter: Lock::new(limiter), failures: Lock::new(Failures::new()) }
     }
 
     /// Counts a failure of a key. Returns how long the key waits. If a window of the limiter is
     /// open, that is the rest of it; nothing is counted and the limiter is not called.
-    pub(crate) fn charge(&self, key: &K) -> Duration {
+    pub(crate) fn count_failure(&self, key: &K) -> Duration {
         let now = Instant::now();
         let mut limiter = self.limiter.lock();
         let failures = self.failures.lock();
@@ -52,7 +52,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
     }
 
     /// Counts a failure of a key that waits for `delay`. The limiter is not called.
-    pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
+    pub(crate) fn count_failure_with_delay(&self, key: &K, delay: Duration) {
         let now = Instant::now();
         let mut failures = self.failures.lock();
         let number = failures.next_number(key, Opener::Caller, now);
