@@ -5,13 +5,15 @@
 //! The number of objects is bounded: those that were applied longest ago are forgotten, and their
 //! next apply is sent.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use foldhash::quality::RandomState;
 use hashlink::LruCache;
 use std::hash::BuildHasher as _;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::Resource;
+
+use crate::lock::lock;
 
 /// How many objects are remembered, about 200 bytes each.
 const APPLIED_MAX: usize = 16_384;
@@ -64,7 +66,7 @@ impl Applied {
 
     /// Whether this body was the last one, and `shown` is what came of it.
     pub(crate) fn is_current(&self, place: &Place, hash: u64, shown: &Head) -> bool {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         let is_it = |entry: &mut Entry| {
             entry.hash == hash
                 && entry.uid == *shown.uid()
@@ -75,7 +77,7 @@ impl Applied {
 
     /// The uid of the object that was applied last, if `controller` controls it.
     pub(crate) fn uid(&self, place: &Place, controller: &Uid) -> Option<Uid> {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         let entry =
             entries.get(place).filter(|entry| entry.controller.as_ref() == Some(controller));
         entry.map(|entry| entry.uid.clone())
@@ -84,15 +86,11 @@ impl Applied {
     pub(crate) fn note(&self, place: Place, hash: u64, head: &Head) {
         let (uid, version) = (head.uid().clone(), head.resource_version().clone());
         let controller = head.controller().map(|controller| controller.uid.clone());
-        self.lock().insert(place, Entry { hash, uid, version, controller });
+        lock(&self.entries).insert(place, Entry { hash, uid, version, controller });
     }
 
     pub(crate) fn forget(&self, place: &Place) {
-        self.lock().remove(place);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<Place, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.entries).remove(place);
     }
 }
 
@@ -136,7 +134,7 @@ mod tests {
         for number in 0..=APPLIED_MAX {
             applied.note(place(&number.to_string(), "us"), 1, &head("u", "7"));
         }
-        assert_eq!(applied.lock().len(), APPLIED_MAX);
+        assert_eq!(lock(&applied.entries).len(), APPLIED_MAX);
         assert!(!applied.is_current(&place("0", "us"), 1, &head("u", "7")));
         assert!(applied.is_current(&place(&APPLIED_MAX.to_string(), "us"), 1, &head("u", "7")));
     }

@@ -1,7 +1,7 @@
 //! What a run is given besides its object.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use kube::Client;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use crate::event_about::EventAbout;
 use crate::frozen::FrozenCaches;
 use crate::journal::EVENTS_PER_RUN;
 use crate::live::{Live, LiveResource};
+use crate::lock::lock;
 use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::origin::SpanOrigin;
 use crate::ownership::{Owner, OwnershipError};
@@ -128,7 +129,7 @@ impl RunContext {
 
     /// Keeps an event for the journal.
     pub(crate) fn note_event(&self, occurrence: &Occurrence) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.events);
         if events.len() < EVENTS_PER_RUN {
             events.push(occurrence.without_annotations());
         }

@@ -7,13 +7,15 @@
 //! Invariant: a key that is noted is in the queue, so there are no more than the queue has.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 use windlass_workqueue::MAX_DELAY;
+
+use crate::lock::lock;
 
 /// Decides how long keys wait after events.
 #[derive(Debug)]
@@ -34,13 +36,13 @@ impl Debounce {
     /// Notes an event of a key. Returns after which delay to look at the key.
     pub(crate) fn note(&self, key: &ObjectKey) -> Duration {
         let now = Instant::now();
-        self.lock().entry(key.clone()).or_insert((now, now)).1 = now;
+        lock(&self.events).entry(key.clone()).or_insert((now, now)).1 = now;
         self.quiet.min(self.at_most)
     }
 
     /// Forgets the events of a key that may run. Returns how much longer another one has to wait.
     pub(crate) fn take_if_due(&self, key: &ObjectKey) -> Option<Duration> {
-        let mut events = self.lock();
+        let mut events = lock(&self.events);
         let (first, last) = *events.get(key)?;
         let due = (last + self.quiet).min(first + self.at_most);
         let wait = due.saturating_duration_since(Instant::now());
@@ -49,9 +51,5 @@ impl Debounce {
             return None;
         }
         Some(wait)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, (Instant, Instant), RandomState>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,12 +10,13 @@
 //! a completed deletion has no version to wait for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
+use crate::lock::lock;
 use crate::write::{Recorded, Write};
 
 /// From this many writes of a key on, those that need not be waited for are dropped.
@@ -65,7 +66,7 @@ impl Expectations {
         if pending.is_empty() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let held = state.keys.entry(key.clone()).or_default();
         held.append(pending, &is_seen);
         held.since = Instant::now();
@@ -83,7 +84,7 @@ impl Expectations {
         if pending.is_empty() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // Somebody may have written meanwhile with the client of an earlier run.
         if let Some(later) = state.keys.remove(key) {
             pending.since = later.since;
@@ -94,11 +95,7 @@ impl Expectations {
 
     /// Takes what the runs of a key have written since the last call.
     pub(crate) fn take(&self, key: &ObjectKey) -> Option<PendingWrites> {
-        self.lock().keys.remove(key)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).keys.remove(key)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures::Stream;
@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use windlass_indexer::ObjectKey;
 
 use crate::journal::Run;
+use crate::lock::lock;
 
 /// How many runs wait for a subscriber before others are left out.
 const WAITING_MAX: usize = 1_024;
@@ -58,13 +59,13 @@ impl RunSubscribers {
     pub(crate) fn add(&self) -> FinishedRuns {
         let (sender, runs) = mpsc::channel(WAITING_MAX);
         let missed = Arc::<AtomicU64>::default();
-        self.lock().push(Subscriber { runs: sender, missed: Arc::clone(&missed) });
+        lock(&self.0).push(Subscriber { runs: sender, missed: Arc::clone(&missed) });
         FinishedRuns { runs, missed }
     }
 
     /// Sends a run to all subscribers.
     pub(crate) fn send(&self, key: &ObjectKey, run: &Arc<Run>) {
-        self.lock().retain(|subscriber| {
+        lock(&self.0).retain(|subscriber| {
             match subscriber.runs.try_send((key.clone(), Arc::clone(run))) {
                 Ok(()) => true,
                 Err(TrySendError::Full(_)) => {
@@ -74,10 +75,6 @@ impl RunSubscribers {
                 Err(TrySendError::Closed(_)) => false,
             }
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

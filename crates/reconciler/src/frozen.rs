@@ -4,12 +4,13 @@
 //! Freezing a cache is a clone of one pointer. What the run writes is laid over when it reads next,
 //! in its own call: transforms and indexes are user code, and a panic in one is a panic of the run.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use windlass_indexer::{Lister, Object, ObjectKey, Snapshot};
 use windlass_informer::Resource;
 
 use crate::bounds::ObjectType;
+use crate::lock::lock;
 use crate::recording::WriteLog;
 use crate::source::Source;
 
@@ -89,7 +90,7 @@ impl FrozenCaches {
 impl FrozenCache {
     /// The cache with what the run has written up to now.
     pub(crate) fn snapshot(&self, log: Option<&WriteLog>) -> Snapshot {
-        let mut overlaid = self.overlaid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut overlaid = lock(&self.overlaid);
         if let Some(log) = log {
             let (answers, up_to) = log.answers_after(overlaid.up_to);
             for answered in answers {
@@ -104,6 +105,6 @@ impl FrozenCache {
 
     /// The cache without what was laid over it since the last call of [`snapshot`](Self::snapshot).
     fn as_frozen(&self) -> Snapshot {
-        self.overlaid.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
+        lock(&self.overlaid).snapshot.clone()
     }
 }

@@ -6,10 +6,12 @@
 //! when there are many. So there are about as many as there are objects.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use tokio::time::Instant;
 use windlass_indexer::{ObjectKey, Reader};
+
+use crate::lock::lock;
 
 /// Why a key does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl InactiveKeys {
     }
 
     pub(crate) fn insert(&self, key: &ObjectKey, why: InactiveReason) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.keys.insert(key.clone(), (why, Instant::now()));
         if state.keys.len() >= state.sweep_at {
             state.keys.retain(|key, _| self.has_object(key));
@@ -72,11 +74,11 @@ impl InactiveKeys {
 
     /// The key runs again. Returns why it did not.
     pub(crate) fn remove(&self, key: &ObjectKey) -> Option<InactiveReason> {
-        self.lock().keys.remove(key).map(|(why, _)| why)
+        lock(&self.state).keys.remove(key).map(|(why, _)| why)
     }
 
     pub(crate) fn is_paused(&self, key: &ObjectKey) -> bool {
-        self.lock().keys.get(key).is_some_and(|(why, _)| *why == InactiveReason::Paused)
+        lock(&self.state).keys.get(key).is_some_and(|(why, _)| *why == InactiveReason::Paused)
     }
 
     /// How many keys are inactive for this reason.
@@ -84,11 +86,11 @@ impl InactiveKeys {
         let is_shown = |(key, (of, _)): &(&ObjectKey, &(InactiveReason, Instant))| {
             *of == why && self.has_object(key)
         };
-        self.lock().keys.iter().filter(is_shown).count()
+        lock(&self.state).keys.iter().filter(is_shown).count()
     }
 
     pub(crate) fn all(&self) -> Vec<InactiveKey> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let inactive = state.keys.iter().filter(|(key, _)| self.has_object(key));
         inactive
             .map(|(key, (why, since))| InactiveKey {
@@ -101,9 +103,5 @@ impl InactiveKeys {
 
     fn has_object(&self, key: &ObjectKey) -> bool {
         self.objects.get(key).is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hashlink::LruCache;
@@ -16,6 +16,7 @@ use windlass_indexer::ObjectKey;
 
 use crate::cause::Cause;
 use crate::counts::Counts;
+use crate::lock::lock;
 use crate::outcome::Outcome;
 use crate::recorder::Occurrence;
 use crate::run_id::RunId;
@@ -135,7 +136,7 @@ impl Journal {
 
     /// Notes a run. `is_behind` says whether a cache lacked what the last run had written.
     pub(crate) fn write(&self, key: &ObjectKey, run: Arc<Run>, is_behind: bool) -> Noted {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.counts.add(&run, is_behind);
         // Most keys run rarely, so a page begins with room for one run.
         let new_page = || Page { runs: VecDeque::with_capacity(1), count: 0, self_caused: 0 };
@@ -156,7 +157,7 @@ impl Journal {
         causes: &mut [Cause],
         is_valid: impl Fn(&Write) -> bool,
     ) {
-        let state = self.lock();
+        let state = lock(&self.state);
         let Some(page) = state.pages.peek(key) else { return };
         for cause in causes {
             cause.mark_if_own(page.runs.iter().flat_map(|run| &run.writes), &is_valid);
@@ -165,19 +166,19 @@ impl Journal {
 
     /// The last runs of a key, the oldest first.
     pub(crate) fn runs(&self, key: &ObjectKey) -> Vec<Run> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let runs = state.pages.peek(key).into_iter().flat_map(|page| &page.runs);
         runs.map(|run| Run::clone(run)).collect()
     }
 
     /// How often a key has run since its page began.
     pub(crate) fn run_count(&self, key: &ObjectKey) -> u64 {
-        self.lock().pages.peek(key).map_or(0, |page| page.count)
+        lock(&self.state).pages.peek(key).map_or(0, |page| page.count)
     }
 
     /// The last runs of all keys, the newest first, at most `limit`.
     pub(crate) fn recent_runs(&self, limit: usize) -> RecentRuns {
-        let state = self.lock();
+        let state = lock(&self.state);
         let known: usize = state.pages.iter().map(|(_, page)| page.runs.len()).sum();
         // The pages are in the order of their last runs. So only the last `limit` pages can have
         // one of the last `limit` runs.
@@ -194,7 +195,7 @@ impl Journal {
 
     /// The last runs that wrote something, the newest first, at most `limit`.
     pub(crate) fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let runs =
             state.pages.iter().flat_map(|(key, page)| page.runs.iter().map(move |run| (key, run)));
         let mut runs: Vec<_> = runs.filter(|(_, run)| !run.writes.is_empty()).collect();
@@ -205,18 +206,14 @@ impl Journal {
 
     /// The keys that are in a hot loop, those that ran last first, at most `limit`.
     pub(crate) fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
-        let state = self.lock();
+        let state = lock(&self.state);
         let pages = state.pages.iter().rev();
         let hot = pages.filter_map(|(key, page)| page.hot_loop().map(|hot| (key.clone(), hot)));
         hot.take(limit).collect()
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        self.lock().counts.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).counts.clone()
     }
 }
 

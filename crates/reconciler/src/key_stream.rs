@@ -4,7 +4,7 @@
 //! wait here for its next run. They can be added at any time.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::{Stream, StreamExt as _};
 use tokio::sync::Notify;
@@ -13,6 +13,7 @@ use windlass_indexer::{ObjectKey, Reader};
 
 use crate::cause::Cause;
 use crate::enqueue::Enqueuer;
+use crate::lock::lock;
 
 /// What a stream wakes.
 #[derive(Debug)]
@@ -94,18 +95,18 @@ impl KeyStream {
 impl Streams {
     /// Adds a stream, which is polled as soon as the controller runs.
     pub(crate) fn add(&self, stream: KeyStream) {
-        self.lock().waiting.push(stream);
+        lock(&self.state).waiting.push(stream);
         self.added.notify_one();
     }
 
     /// The controller runs from now on. Returns `false` if it does so already.
     pub(crate) fn begin(&self) -> bool {
-        !std::mem::replace(&mut self.lock().is_running, true)
+        !std::mem::replace(&mut lock(&self.state).is_running, true)
     }
 
     /// The streams that nobody polls yet.
     pub(crate) fn take_waiting(&self) -> Vec<KeyStream> {
-        std::mem::take(&mut self.lock().waiting)
+        std::mem::take(&mut lock(&self.state).waiting)
     }
 
     /// Waits until a stream was added. Cancel safe.
@@ -115,12 +116,8 @@ impl Streams {
 
     /// The controller has stopped. These streams have not ended.
     pub(crate) fn end(&self, open: Vec<KeyStream>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_running = false;
         state.waiting.extend(open);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

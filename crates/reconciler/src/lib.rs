@@ -140,6 +140,7 @@ mod journal;
 mod key_stream;
 mod late_sources;
 mod live;
+mod lock;
 mod mapping;
 mod merge_patch;
 #[cfg(feature = "prometheus")]

@@ -11,7 +11,7 @@ mod families;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -21,6 +21,7 @@ use prometheus_client::registry::Registry;
 use windlass_workqueue::QueueMetrics;
 
 use crate::counts::Counts;
+use crate::lock::lock;
 use families::FAMILIES;
 
 /// Shows any number of controllers, and their queues, on one `prometheus_client` registry. All
@@ -145,7 +146,7 @@ impl ControllerMetrics {
 
     /// The series of a name. It is shown when a controller was attached to it.
     pub(crate) fn series(&self, name: &Arc<str>) -> Arc<Series> {
-        let mut controllers = self.controllers.lock();
+        let mut controllers = lock(&self.controllers.0);
         if let Some(series) = controllers.get(name).and_then(Weak::upgrade) {
             return series;
         }
@@ -159,14 +160,9 @@ impl ControllerMetrics {
 }
 
 impl Controllers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Weak<Series>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The names that have a controller at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
-        let all: Vec<_> = self
-            .lock()
+        let all: Vec<_> = lock(&self.0)
             .iter()
             .filter_map(|(name, series)| Some((Arc::clone(name), series.upgrade()?)))
             .collect();
@@ -197,7 +193,7 @@ impl Series {
     }
 
     fn live_controllers(&self) -> MutexGuard<'_, Vec<Weak<dyn Measured>>> {
-        let mut controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut controllers = lock(&self.controllers);
         controllers.retain(|controller| controller.strong_count() > 0);
         controllers
     }

@@ -47,7 +47,7 @@ mod unlinked {
 
 #[cfg(feature = "otel")]
 mod linked {
-    use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+    use std::sync::{LazyLock, Mutex};
 
     use hashlink::LruCache;
     use opentelemetry::trace::{SpanContext, Status, TraceContextExt as _};
@@ -57,6 +57,7 @@ mod linked {
 
     use crate::cause::{Cause, Change};
     use crate::error::Class;
+    use crate::lock::lock;
     use crate::outcome::Outcome;
     use crate::write::Write;
 
@@ -92,7 +93,7 @@ mod linked {
         /// Notes that the run has made a version.
         pub(crate) fn note(&self, write: &Write) {
             let Some(span) = self.span.as_ref().filter(|_| write.has_changed()) else { return };
-            lock().insert((write.uid.clone(), write.version.clone()), span.clone());
+            lock(&NOTES).insert((write.uid.clone(), write.version.clone()), span.clone());
         }
 
         /// Links the span of a run that ends to the runs that caused it, and sets its status.
@@ -112,7 +113,7 @@ mod linked {
     /// The spans of the runs that made the changes among these causes, each once.
     fn origins(causes: &[Cause]) -> Vec<SpanContext> {
         let mut origins = Vec::new();
-        let mut notes = lock();
+        let mut notes = lock(&NOTES);
         for cause in causes {
             let Cause::Changed { change, version, uid, .. } = cause else { continue };
             // The answer to a write that removes an object does not contain the last version.
@@ -139,9 +140,5 @@ mod linked {
             Outcome::Panicked { message } => Some(format!("the reconciler panicked: {message}")),
             Outcome::TimedOut => Some("the reconciler took too long, and was cancelled".to_owned()),
         }
-    }
-
-    fn lock() -> MutexGuard<'static, LruCache<Made, SpanContext>> {
-        NOTES.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ mod client;
 mod difference;
 mod text;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -24,6 +24,7 @@ use windlass_indexer::ObjectKey;
 
 pub use client::PlanRecorder;
 
+use crate::lock::lock;
 use crate::outcome::Outcome;
 
 /// What a controller does in [plan mode](crate::Controller::plan).
@@ -153,7 +154,7 @@ impl PlanBook {
             Outcome::TimedOut => Some("the reconciler took too long".to_owned()),
         };
         let writes = writes.take();
-        let mut runs = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.state);
         runs.total += 1;
         if error.is_some() || !writes.is_empty() {
             runs.noted.push(PlannedRun { key: key.clone(), writes, error });
@@ -162,7 +163,7 @@ impl PlanBook {
 
     /// The plan, once all runs have ended.
     pub(crate) fn finish(&self, controller: &str) -> Plan {
-        let mut runs = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = lock(&self.state);
         let mut noted = std::mem::take(&mut runs.noted);
         noted.sort_by(|one, other| one.key.cmp(&other.key));
         Plan {

@@ -6,7 +6,9 @@
 //! difference that was made from the older one is sent with the newer one. That is safe, because
 //! the note was written with the older version as a condition: nobody else wrote in between.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use crate::lock::lock;
 
 /// The versions that a run has made of others.
 #[derive(Debug, Default)]
@@ -29,7 +31,7 @@ const STEPS_MAX: usize = 64;
 impl Rebased {
     /// Notes that `to` is `from`, except for a note of the controller.
     pub(crate) fn add(&self, uid: &str, from: &str, to: &str, note: &str) {
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = lock(&self.steps);
         if steps.len() < STEPS_MAX && from != to {
             let [uid, from, to, note] = [uid, from, to, note].map(str::to_owned);
             steps.push(Step { uid, from, to, note });
@@ -43,7 +45,7 @@ impl Rebased {
 
     /// The version that came of one that was read, and its note; `None` if none came of it.
     pub(crate) fn follow(&self, uid: Option<&str>, version: &str) -> Option<(String, String)> {
-        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = lock(&self.steps);
         let mut last: Option<&Step> = None;
         for step in steps.iter().filter(|step| Some(&*step.uid) == uid) {
             if step.from == last.map_or(version, |last| &last.to) {

@@ -7,7 +7,7 @@
 //! noted as unknown.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
@@ -24,6 +24,7 @@ use windlass_informer::{
 
 use crate::authorship::Before;
 use crate::expectations::PendingWrites;
+use crate::lock::lock;
 use crate::origin::SpanOrigin;
 use crate::overlay::{Answered, Overlay};
 use crate::rights;
@@ -86,7 +87,7 @@ impl WriteLog {
         if let Some(recorded) = &recorded {
             tools.on_write.report(&self.key, &recorded.write);
         }
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         if entries.is_closed {
             drop(entries);
             let mut late = PendingWrites::default();
@@ -108,7 +109,7 @@ impl WriteLog {
         let Some(tools) = self.tools.upgrade() else { return false };
         let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
         let is_open = |recorded: &Recorded| is_it(&recorded.write) && !tools.is_seen(recorded);
-        self.lock().pending.writes.iter().any(is_open)
+        lock(&self.entries).pending.writes.iter().any(is_open)
     }
 
     /// Logs the warnings of the server.
@@ -121,7 +122,7 @@ impl WriteLog {
     /// Closes the log at the end of the run. Returns what was written, and what of it the caches
     /// may not show yet. Later writes go straight to the expectations.
     pub(crate) fn close(&self) -> (KeptWrites, PendingWrites) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         entries.is_closed = true;
         entries.overlay = Overlay::default();
         (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
@@ -130,7 +131,7 @@ impl WriteLog {
     /// The answers to writes since the answer with this number, to be laid over the caches that the
     /// run reads, and the number of the last one.
     pub(crate) fn answers_after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
-        self.lock().overlay.after(number)
+        lock(&self.entries).overlay.after(number)
     }
 
     /// Adds to a request what is needed to record which rights it requires.
@@ -143,10 +144,6 @@ impl WriteLog {
     /// The newest version of the target of a request that a cache shows.
     fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         self.tools.upgrade()?.sources.shown(target)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

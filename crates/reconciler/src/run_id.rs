@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use fastrand::Rng;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+
+use crate::lock::lock;
 
 /// The id of a run, as controller-runtime's `reconcileID`. It is shown as a random UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,7 +36,7 @@ impl RunIds {
     }
 
     pub(crate) fn next(&self) -> RunId {
-        let random = self.random.lock().unwrap_or_else(PoisonError::into_inner).u128(..);
+        let random = lock(&self.random).u128(..);
         RunId((random & !UUID_KIND_MASK) | UUID_KIND)
     }
 }

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use windlass_indexer::ObjectKey;
 
+use crate::lock::lock;
 use crate::run_id::RunId;
 
 /// A run that takes longer is logged, and again each time its duration has doubled.
@@ -77,7 +78,7 @@ impl Running {
         attempt: u32,
         started: Instant,
     ) -> ActiveRun<'r> {
-        self.lock()
+        lock(&self.runs)
             .insert(key.clone(), RunEntry { id, started, attempt, warn_at: self.warn_after });
         ActiveRun { running: self, key }
     }
@@ -97,12 +98,12 @@ impl Running {
 
     /// The keys that run now.
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
-        self.lock().keys().cloned().collect()
+        lock(&self.runs).keys().cloned().collect()
     }
 
     /// How long each of the runs under way has taken so far.
     pub(crate) fn durations(&self) -> Vec<Duration> {
-        self.lock().values().map(|run| run.started.elapsed()).collect()
+        lock(&self.runs).values().map(|run| run.started.elapsed()).collect()
     }
 
     /// The runs to warn of now, and when the next warning may be due.
@@ -110,7 +111,7 @@ impl Running {
         let mut due = Vec::new();
         // A run that begins after `now` is not due earlier.
         let mut next = now + self.warn_after;
-        for (key, run) in self.lock().iter_mut() {
+        for (key, run) in lock(&self.runs).iter_mut() {
             let took = now.saturating_duration_since(run.started);
             if took >= run.warn_at {
                 due.push(LongRun { key: key.clone(), id: run.id, attempt: run.attempt, took });
@@ -137,15 +138,11 @@ impl Running {
         thread::Builder::new().name("windlass-watchdog".to_owned()).spawn(wake_regularly).ok()?;
         Some(sender)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, RunEntry, RandomState>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
-        self.running.lock().remove(self.key);
+        lock(&self.running.runs).remove(self.key);
     }
 }
 

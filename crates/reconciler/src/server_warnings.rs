@@ -3,12 +3,14 @@
 //! The server sends them as headers of its answers, and repeats them for each request. Each is
 //! logged once.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use hashlink::LruCache;
 use http::HeaderMap;
 use http::header::WARNING;
 use windlass_informer::RequestInfo;
+
+use crate::lock::lock;
 
 /// How many warnings are remembered. One that was forgotten is logged again.
 const REMEMBERED_MAX: usize = 256;
@@ -30,7 +32,7 @@ impl ServerWarnings {
     pub(crate) fn note(&self, controller: &str, request: &RequestInfo, headers: &HeaderMap) {
         for header in headers.get_all(WARNING) {
             let Some(text) = header.to_str().ok().and_then(text_of) else { continue };
-            let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut logged = lock(&self.logged);
             if logged.insert(text.clone(), ()).is_none() {
                 drop(logged);
                 tracing::warn!(controller, %request, "the server warns: {text}");

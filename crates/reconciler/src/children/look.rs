@@ -1,6 +1,6 @@
 //! Which children are there: in a cache that has all of them, or at the server.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use hashlink::LruCache;
 use http::Method;
@@ -16,6 +16,7 @@ use super::{CONTROLLER_LABEL, Wanted, children_selector, label_value};
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::live::access::{Access, Draft, has_code};
+use crate::lock::lock;
 use crate::write_options::WriteOptions;
 
 /// The owners for which the kinds that a controller does not make any more were looked at. One is
@@ -68,11 +69,11 @@ impl CheckedOwners {
     }
 
     fn contains(&self, owner: &Uid) -> bool {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(owner).is_some()
+        lock(&self.owners).get(owner).is_some()
     }
 
     fn insert(&self, owner: Uid) {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(owner, ());
+        lock(&self.owners).insert(owner, ());
     }
 }
 

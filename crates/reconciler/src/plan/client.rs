@@ -1,6 +1,6 @@
 //! A client whose writes are server-side dry runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::header::ACCEPT;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -14,6 +14,7 @@ use windlass_informer::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
 use super::{Effect, PlannedWrite};
+use crate::lock::lock;
 
 /// Notes what is written through its [clients](Self::client), and lets the server change nothing:
 /// every write is sent with `dryRun=All`. Clones share what they note.
@@ -69,13 +70,13 @@ impl PlanRecorder {
     /// Takes what was noted, in the order of the writes. A write that would change nothing is not
     /// noted.
     pub fn take(&self) -> Vec<PlannedWrite> {
-        std::mem::take(&mut *self.writes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.writes))
     }
 
     fn note(&self, target: RequestTarget, key: Option<ObjectKey>, effect: Effect) {
         let RequestTarget { group, plural: resource, subresource, .. } = target;
         let write = PlannedWrite { group, resource, subresource, key, effect };
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner).push(write);
+        lock(&self.writes).push(write);
     }
 
     async fn send(

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::correlation::RecorderStatus;
 use super::occurrence::Occurrence;
+use crate::lock::lock;
 
 /// More events than this are not kept: the oldest are dropped.
 const KEPT_MAX: usize = 10_000;
@@ -25,16 +26,16 @@ struct Kept {
 impl RecordedEvents {
     /// All events, the oldest first.
     pub fn all(&self) -> Vec<Occurrence> {
-        self.lock().events.iter().cloned().collect()
+        lock(&self.kept).events.iter().cloned().collect()
     }
 
     /// The reasons of all events, the oldest first.
     pub fn reasons(&self) -> Vec<String> {
-        self.lock().events.iter().map(|event| event.reason.clone()).collect()
+        lock(&self.kept).events.iter().map(|event| event.reason.clone()).collect()
     }
 
     pub(super) fn push(&self, occurrence: Occurrence) {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.kept);
         kept.recorded += 1;
         if kept.events.len() == KEPT_MAX {
             kept.events.pop_front();
@@ -43,12 +44,8 @@ impl RecordedEvents {
     }
 
     pub(super) fn status(&self) -> RecorderStatus {
-        let recorded = self.lock().recorded;
+        let recorded = lock(&self.kept).recorded;
         RecorderStatus { recorded, written: recorded, ..RecorderStatus::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

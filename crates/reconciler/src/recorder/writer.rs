@@ -3,7 +3,7 @@
 //! The task takes one job after the other until there is none, and then ends. A temporary failure
 //! is retried a bounded number of times; any other event is given up at once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::correlation::{Correlator, Job};
 use super::warnings::{Trouble, Warnings};
+use crate::lock::lock;
 
 /// How often an event is tried. As in client-go.
 const TRIES_MAX: u32 = 12;
@@ -96,7 +97,7 @@ impl Drop for Writer {
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Logs a trouble with an object or a namespace, unless it was logged before.
