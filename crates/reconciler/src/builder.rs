@@ -16,12 +16,14 @@ use windlass_informer::{InformerError, Resource, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, RateLimiter, WorkQueue};
 
 use crate::any_event::Filter;
+use crate::applied::Applied;
 use crate::bounds::ObjectType;
+use crate::children::CheckedOwners;
 use crate::context::RunContext;
 use crate::controller::Controller;
 use crate::debounce::Debounce;
 use crate::defaults::ControllerDefaults;
-use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
+use crate::enqueue::{Enqueuer, PriorityPolicy, Queue, default_priority};
 use crate::expectations::Expectations;
 use crate::failed_run::ErrorHook;
 use crate::handle::ControllerHandle;
@@ -36,13 +38,13 @@ use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run_id::RunIds;
 use crate::running::{Running, WARN_AFTER};
+use crate::server_warnings::ServerWarnings;
 use crate::source::{Source, Sources};
 use crate::span::SpanShape;
 use crate::tools::{Tools, WriteObserver};
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
-use crate::writing::Writing;
 
 /// Builds a controller.
 ///
@@ -273,37 +275,21 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # Errors
     /// Returns an error if an option is invalid. The error says which, and for which controller.
     pub fn build<R: Reconcile<K>>(
-        self,
+        mut self,
         factory: &SharedInformerFactory,
         reconciler: R,
     ) -> Result<Controller<K>, BuildError> {
-        let (controller, defaults) = (self.controller_name(), self.defaults);
-        let workers = self.workers.or(defaults.workers).unwrap_or(1);
+        let controller = self.controller_name();
+        let workers = self.workers.or(self.defaults.workers).unwrap_or(1);
         if workers == 0 {
             return Err(BuildError::NoWorkers { controller });
         }
-        let max_attempts = self.max_attempts.or(defaults.max_attempts);
+        let max_attempts = self.max_attempts.or(self.defaults.max_attempts);
         if max_attempts == Some(0) {
             return Err(BuildError::NoAttempts { controller });
         }
         let informer_error = |error| BuildError::Informer { controller: controller.clone(), error };
-        let mut queue = WorkQueue::builder().name(controller.clone());
-        if let Some(limiter) = self.limiter.or_else(|| defaults.limiter.map(|make| make())) {
-            queue = queue.limiter(limiter);
-        }
-        if let Some(group_of) = self.group_of {
-            queue = queue.fair_by(group_of);
-        }
-        if let Some(aging) = self.aging {
-            queue = queue.aging(aging);
-        }
-        #[cfg(feature = "prometheus")]
-        if let Some(metrics) = &self.metrics {
-            queue = queue.observer(metrics.queues().observer(&controller));
-        }
-        let queue = queue
-            .build()
-            .map_err(|error| BuildError::Queue { controller: controller.clone(), error })?;
+        let queue = self.build_queue(&controller)?;
         let (primary, predicate) = self.primary.open(factory).map_err(informer_error)?;
         let enqueuer = Enqueuer {
             queue,
@@ -328,13 +314,18 @@ impl<K: ObjectType> ControllerBuilder<K> {
         }
         let tools = Tools {
             controller: Arc::clone(&enqueuer.controller),
+            is_named: self.name.is_some(),
+            primary: wiring.primary.0.clone(),
+            retired: self.retired,
             client: self.client.unwrap_or_else(|| factory.client().clone()),
             sources,
             expectations: Expectations::new(),
             recorder: self.recorder.unwrap_or_else(|| {
                 Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller))
             }),
-            writing: Writing::new(self.name.is_some(), wiring.primary.0.clone(), self.retired),
+            checked_owners: CheckedOwners::new(),
+            applied: Applied::new(),
+            warnings: ServerWarnings::new(),
             on_write: WriteObserver::default(),
         };
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
@@ -349,9 +340,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects,
             enqueuer,
-            timeout: self.timeout.or(defaults.timeout),
+            timeout: self.timeout.or(self.defaults.timeout),
             max_attempts,
-            on_error: self.on_error.or(defaults.on_error),
+            on_error: self.on_error.or(self.defaults.on_error),
             pause: self.pause,
             inactive,
             subscribers: Arc::clone(&self.handle.subscribers),
@@ -375,8 +366,28 @@ impl<K: ObjectType> ControllerBuilder<K> {
             is_synced: AtomicBool::new(false),
             workers,
             in_plan: self.in_plan,
-            sync_timeout: self.sync_timeout.or(defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
+            sync_timeout: self.sync_timeout.or(self.defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
         })
+    }
+
+    fn build_queue(&mut self, controller: &str) -> Result<Queue, BuildError> {
+        let mut queue = WorkQueue::builder().name(controller);
+        let default_limiter = || self.defaults.limiter.as_ref().map(|make| make());
+        if let Some(limiter) = self.limiter.take().or_else(default_limiter) {
+            queue = queue.limiter(limiter);
+        }
+        if let Some(group_of) = self.group_of.take() {
+            queue = queue.fair_by(group_of);
+        }
+        if let Some(aging) = self.aging {
+            queue = queue.aging(aging);
+        }
+        #[cfg(feature = "prometheus")]
+        if let Some(metrics) = &self.metrics {
+            queue = queue.observer(metrics.queues().observer(controller));
+        }
+        let controller = controller.to_owned();
+        queue.build().map_err(|error| BuildError::Queue { controller, error })
     }
 }
 

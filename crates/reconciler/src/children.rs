@@ -197,7 +197,7 @@ impl<'a> Children<'a> {
     pub async fn prune(self) -> Result<ChildrenReport, Error> {
         let Self { cx, owner, mistake, wanted, options } = self;
         let mut owner = owner?;
-        if !cx.tools.writing.is_named {
+        if !cx.tools.is_named {
             return Err(unnamed(cx.controller()));
         }
         if let Some(mistake) = mistake.or_else(|| twice(&wanted)) {

@@ -96,7 +96,7 @@ impl RunContext {
 
     /// The resource that the controller reconciles.
     pub fn resource(&self) -> &Resource {
-        &self.tools.writing.primary
+        &self.tools.primary
     }
 
     /// The objects that the controller makes for `owner`, as a set: those that are added are

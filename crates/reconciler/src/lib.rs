@@ -175,7 +175,6 @@ mod wiring;
 mod worker;
 mod write;
 mod write_options;
-mod writing;
 
 pub use action::Action;
 pub use any_event::AnyEvent;

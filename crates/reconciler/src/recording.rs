@@ -115,7 +115,7 @@ impl WriteLog {
     /// Logs the warnings of the server.
     fn note_warnings(&self, request: &RequestInfo, headers: &HeaderMap) {
         if let Some(tools) = self.tools.upgrade() {
-            tools.writing.warnings.note(&tools.controller, request, headers);
+            tools.warnings.note(&tools.controller, request, headers);
         }
     }
 

@@ -4,22 +4,34 @@ use std::sync::{Arc, OnceLock};
 
 use kube::Client;
 use windlass_indexer::ObjectKey;
+use windlass_informer::Resource;
 
+use crate::applied::Applied;
+use crate::children::CheckedOwners;
 use crate::expectations::{Expectations, PendingWrites};
 use crate::guard::caught;
 use crate::recorder::Recorder;
+use crate::server_warnings::ServerWarnings;
 use crate::source::Sources;
 use crate::write::{Recorded, Write};
-use crate::writing::Writing;
 
 /// What all runs of a controller share.
 pub(crate) struct Tools {
     pub(crate) controller: Arc<str>,
+    /// Whether the controller was given a name, instead of that of its kind.
+    pub(crate) is_named: bool,
+    /// The resource that the controller reconciles.
+    pub(crate) primary: Resource,
+    /// Kinds of children that the controller does not make any more.
+    pub(crate) retired: Vec<Resource>,
     pub(crate) client: Client,
     pub(crate) sources: Sources,
     pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
-    pub(crate) writing: Writing,
+    /// The owners whose retired kinds were already searched.
+    pub(crate) checked_owners: CheckedOwners,
+    pub(crate) applied: Applied,
+    pub(crate) warnings: ServerWarnings,
     pub(crate) on_write: WriteObserver,
 }
 

@@ -93,13 +93,12 @@ pub(super) async fn look(
     owner: &OwnerNote,
     wanted: &[Wanted],
 ) -> Result<Vec<Present>, Error> {
-    let writing = &cx.tools.writing;
+    let tools = &cx.tools;
     let wanted: Vec<&Resource> = wanted.iter().map(|wanted| &wanted.resource).collect();
     let mut kinds = owner.noted().union(&Kinds::of(wanted.iter().copied()));
-    let is_checked =
-        writing.retired.is_empty() || writing.checked_owners.contains(&owner.owner.uid());
+    let is_checked = tools.retired.is_empty() || tools.checked_owners.contains(&owner.owner.uid());
     if !is_checked {
-        kinds = kinds.union(&Kinds::of(&writing.retired));
+        kinds = kinds.union(&Kinds::of(&tools.retired));
     }
     let mut present = Vec::new();
     for (name, version) in kinds.iter() {
@@ -110,10 +109,10 @@ pub(super) async fn look(
         }
     }
     let is_retired = |present: &Present| {
-        writing.retired.iter().any(|retired| super::kinds::is_same(retired, &present.resource))
+        tools.retired.iter().any(|retired| super::kinds::is_same(retired, &present.resource))
     };
     if !is_checked && !present.iter().any(is_retired) {
-        writing.checked_owners.insert(owner.owner.uid());
+        tools.checked_owners.insert(owner.owner.uid());
     }
     Ok(present)
 }
@@ -127,7 +126,7 @@ pub(super) fn resource_of(
 ) -> Resource {
     let is_it = |resource: &&Resource| name.is_of(resource);
     let known = wanted.iter().copied().find(is_it);
-    let known = known.or_else(|| cx.tools.writing.retired.iter().find(is_it)).cloned();
+    let known = known.or_else(|| cx.tools.retired.iter().find(is_it)).cloned();
     let known = known.or_else(|| cx.tools.sources.resource(|resource| name.is_of(resource)));
     known.unwrap_or_else(|| name.resource(version))
 }

@@ -179,7 +179,7 @@ impl Access<'_> {
         if !self.options.is_unforced {
             query.push(("force", "true"));
         }
-        let applied = &self.cx.tools.writing.applied;
+        let applied = &self.cx.tools.applied;
         let (place, hash) = (self.place(key, part), applied.hash(&query, &body.to_string()));
         let shown = self.shown(key);
         if let Some(object) = &shown
@@ -227,7 +227,7 @@ impl Access<'_> {
         body: Value,
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
-        let (applied, place) = (&self.cx.tools.writing.applied, self.place(key, None));
+        let (applied, place) = (&self.cx.tools.applied, self.place(key, None));
         let known = self.cached_uid(key, owner)?;
         let known = known.or_else(|| Some(applied.uid(&place, &owner.uid())?.to_string()));
         let mut known = match known {
