@@ -26,7 +26,7 @@ use crate::share::listener::{HandlerOptions, Listener};
 use crate::share::lock::lock;
 use crate::share::options::{AddIndex, InformerOptions};
 use crate::telemetry::feed::FeedTelemetry;
-use crate::telemetry::observer::{HasStatus, Observation, StatusHandle};
+use crate::telemetry::observer::{Observation, StatusHandle};
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 
@@ -325,10 +325,8 @@ impl Engine {
             }
         }
     }
-}
 
-impl HasStatus for Engine {
-    fn status(&self) -> InformerStatus {
+    pub(crate) fn status(&self) -> InformerStatus {
         InformerStatus {
             resource: self.resource.clone(),
             phase: self.phase.borrow().clone(),

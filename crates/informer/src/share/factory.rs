@@ -24,7 +24,6 @@ use crate::share::engine::{Engine, ObjectSource};
 use crate::share::informer::{KeepAlive, SharedInformer};
 use crate::share::lock::lock;
 use crate::share::options::{Identity, InformerOptions};
-use crate::telemetry::observer::HasStatus as _;
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 
 /// Creates, shares, starts and stops informers. Cheap to clone.

@@ -18,7 +18,6 @@ use crate::share::event::Handler;
 use crate::share::listener::{HandlerOptions, drive};
 use crate::share::options::InformerOptions;
 use crate::share::registration::{Registration, Subscription};
-use crate::telemetry::observer::HasStatus as _;
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 use crate::transport::source::ListWatch;
 

@@ -11,6 +11,7 @@ use windlass_indexer::{HeadError, ResourceVersion};
 use crate::decode::frames::Change;
 use crate::reflect::reflector::{ListFault, Reaction, Relist};
 use crate::resource::Resource;
+use crate::share::engine::Engine;
 use crate::telemetry::status::{InformerStatus, Progress};
 use crate::transport::source::SourceError;
 
@@ -101,15 +102,10 @@ pub enum Observation<'a> {
 
 /// Returns the current status of an informer, without keeping the informer alive.
 #[derive(Clone)]
-pub struct StatusHandle(Weak<dyn HasStatus>);
-
-/// Something that has a status. It keeps this file independent of the informer's.
-pub(crate) trait HasStatus: Send + Sync {
-    fn status(&self) -> InformerStatus;
-}
+pub struct StatusHandle(Weak<Engine>);
 
 impl StatusHandle {
-    pub(crate) fn new(informer: Weak<dyn HasStatus>) -> Self {
+    pub(crate) fn new(informer: Weak<Engine>) -> Self {
         Self(informer)
     }
 
