@@ -90,9 +90,10 @@ impl ObjectKey {
 }
 
 impl<'a> KeyRef<'a> {
-    /// The key of an object in a namespace, or of a cluster-scoped one.
+    /// The key of an object in a namespace, or of a cluster-scoped one. An empty namespace means
+    /// none.
     pub fn new(namespace: Option<&'a str>, name: &'a str) -> Self {
-        Self { namespace, name }
+        Self { namespace: namespace.filter(|namespace| !namespace.is_empty()), name }
     }
 
     /// The namespace; `None` for a cluster-scoped object.
@@ -114,7 +115,7 @@ impl<'a> From<&'a ObjectKey> for KeyRef<'a> {
 
 impl<'a> From<(&'a str, &'a str)> for KeyRef<'a> {
     fn from((namespace, name): (&'a str, &'a str)) -> Self {
-        Self { namespace: Some(namespace).filter(|namespace| !namespace.is_empty()), name }
+        Self::new(Some(namespace), name)
     }
 }
 

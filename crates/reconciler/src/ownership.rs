@@ -5,7 +5,7 @@
 //! one that was never read from a server.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use windlass_indexer::{Head, ObjectKey, Uid};
+use windlass_indexer::{Head, KeyRef, ObjectKey, Uid};
 use windlass_informer::Resource as WatchedResource;
 
 use crate::objects::{AnyObject, ObjectKind, describe};
@@ -299,11 +299,8 @@ pub(crate) fn owners_of<'h>(
             && reference.kind == owner.kind()
     });
     references.map(|reference| {
-        let key = match head.namespace().filter(|_| owner.is_namespaced()) {
-            Some(namespace) => ObjectKey::namespaced(namespace, reference.name),
-            None => ObjectKey::cluster(reference.name),
-        };
-        (key, reference.uid)
+        let namespace = head.namespace().filter(|_| owner.is_namespaced());
+        (KeyRef::new(namespace, reference.name).into(), reference.uid)
     })
 }
 

@@ -7,7 +7,7 @@ use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_indexer::{ByController, Head, Object, ObjectKey, Selector, Uid};
+use windlass_indexer::{ByController, Head, KeyRef, Object, ObjectKey, Selector, Uid};
 use windlass_informer::Resource;
 
 use super::kinds::{Kinds, Name};
@@ -237,13 +237,10 @@ async fn list_in_version(
                 labels.and_then(|labels| labels.get(CONTROLLER_LABEL)) == Some(&label);
             if is_controlled && is_labelled {
                 let name = metadata.name.unwrap_or_default();
-                let key = match &metadata.namespace {
-                    Some(namespace) => ObjectKey::namespaced(namespace, &name),
-                    None => ObjectKey::cluster(&name),
-                };
+                let key = KeyRef::new(metadata.namespace.as_deref(), &name);
                 present.push(Present {
                     resource: resource.clone(),
-                    key,
+                    key: key.into(),
                     uid: metadata.uid.unwrap_or_default(),
                     version: metadata.resource_version.unwrap_or_default(),
                     is_terminating: metadata.deletion_timestamp.is_some(),

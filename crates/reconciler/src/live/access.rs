@@ -10,7 +10,7 @@ use kube::core::request::Error as BuildError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{KeyRef, ObjectKey};
 use windlass_informer::{CreatedName, Resource, status_of};
 
 use crate::context::RunContext;
@@ -197,10 +197,7 @@ impl<'a> Access<'a> {
         let namespace = self.namespace(namespace)?;
         let name = name.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| self.lacks(done, "a name", "set metadata.name"))?;
-        Ok(namespace.map_or_else(
-            || ObjectKey::cluster(name),
-            |namespace| ObjectKey::namespaced(namespace, name),
-        ))
+        Ok(KeyRef::new(namespace, name).into())
     }
 
     /// The namespace for the path of an object; `None` for a cluster-scoped one.

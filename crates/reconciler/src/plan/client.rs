@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tower::{BoxError, service_fn};
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{KeyRef, ObjectKey};
 use windlass_informer::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
@@ -240,8 +240,5 @@ fn created_key(target: &RequestTarget, object: &Value) -> Option<ObjectKey> {
         return None;
     }
     let name = metadata["name"].as_str()?;
-    Some(match &target.namespace {
-        Some(namespace) => ObjectKey::namespaced(namespace, name),
-        None => ObjectKey::cluster(name),
-    })
+    Some(KeyRef::new(target.namespace.as_deref(), name).into())
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use http::{Method, Request};
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{KeyRef, ObjectKey};
 
 use crate::resource::Resource;
 
@@ -102,10 +102,7 @@ impl RequestTarget {
     /// The object, if it is named.
     pub fn key(&self) -> Option<ObjectKey> {
         let name = self.name.as_deref()?;
-        Some(match &self.namespace {
-            Some(namespace) => ObjectKey::namespaced(namespace, name),
-            None => ObjectKey::cluster(name),
-        })
+        Some(KeyRef::new(self.namespace.as_deref(), name).into())
     }
 
     /// Whether the target is of this resource, in any version of its group.
