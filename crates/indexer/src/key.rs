@@ -68,11 +68,6 @@ impl ObjectKey {
         self.namespace.as_deref()
     }
 
-    /// The namespace, to share it with another key.
-    pub fn namespace_symbol(&self) -> Option<&Symbol> {
-        self.namespace.as_ref()
-    }
-
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

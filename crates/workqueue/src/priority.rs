@@ -36,7 +36,7 @@ impl Priority {
 
     /// The next higher level, if there is one.
     #[must_use]
-    pub fn raised(self) -> Option<Self> {
+    pub(crate) fn raised(self) -> Option<Self> {
         match self {
             Self::Low => Some(Self::Normal),
             Self::Normal => Some(Self::High),

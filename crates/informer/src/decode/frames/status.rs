@@ -25,8 +25,6 @@ pub struct Status {
     pub retry_after: Option<Duration>,
     /// More about the reason, such as `ResourceVersionTooLarge`.
     pub causes: Vec<StatusCause>,
-    /// With `Expired`: a token that continues the list, though not from the same moment.
-    pub continue_token: Option<String>,
 }
 
 /// One cause of a failure.
@@ -57,7 +55,6 @@ impl Status {
         });
         // Go writes zero and the empty string where it has none.
         let retry_seconds = details["retryAfterSeconds"].as_u64().filter(|&seconds| seconds > 0);
-        let continue_token = text(&sent["metadata"]["continue"]);
         (sent.is_object() && (code.is_null() || code.is_number())).then(|| Self {
             code: code.as_f64().map_or(0, whole_code),
             reason: text(&sent["reason"]),
@@ -65,7 +62,6 @@ impl Status {
             retry_after: retry_seconds
                 .map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX)),
             causes: causes.collect(),
-            continue_token: (!continue_token.is_empty()).then_some(continue_token),
         })
     }
 }
@@ -118,7 +114,7 @@ mod tests {
     #[test]
     fn all_that_a_reflector_acts_on_is_read() {
         let status = Status::parse(
-            br#"{"kind":"Status","apiVersion":"v1","metadata":{"continue":"abc"},"status":"Failure",
+            br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
             "message":"Too large resource version: 9, current: 7","reason":"Timeout",
             "details":{"causes":[
                 {"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],
@@ -127,7 +123,6 @@ mod tests {
         .expect("a Status");
         assert_eq!(status.code, 504);
         assert_eq!(status.retry_after, Some(Duration::from_secs(1)));
-        assert_eq!(status.continue_token.as_deref(), Some("abc"));
         assert_eq!(status.causes[0].reason, "ResourceVersionTooLarge");
         assert_eq!(
             status.to_string(),

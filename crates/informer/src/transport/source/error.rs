@@ -61,7 +61,7 @@ impl SourceError {
     }
 
     /// The server has not reached the version yet.
-    pub fn is_version_too_large(&self) -> bool {
+    pub(crate) fn is_version_too_large(&self) -> bool {
         self.status().is_some_and(|status| {
             status.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
                 || status.message.contains("Too large resource version")
