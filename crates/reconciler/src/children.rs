@@ -13,10 +13,10 @@
 //! controllers may make objects for one owner. And a label is better than the field manager: it can
 //! be selected, and caches have it, while they drop `managedFields`. Nothing else is ever deleted.
 //!
-//! Reading order: this file, `kinds` (what is noted), `look` (what is there), `report`.
+//! Reading order: this file, `kinds` (what is noted), `existing` (what is there), `report`.
 
+mod existing;
 mod kinds;
-mod look;
 mod note;
 mod report;
 
@@ -35,11 +35,11 @@ use crate::live::access::Access;
 use crate::live::apply::{ApplyChange, set_label};
 use crate::objects::AnyObject;
 use crate::write_options::WriteOptions;
+use existing::Present;
 use kinds::Kinds;
-use look::Present;
 use note::OwnerNote;
 
-pub(crate) use look::CheckedOwners;
+pub(crate) use existing::CheckedOwners;
 pub use report::{Child, ChildrenReport, DeletedChild};
 
 /// The label of what a controller has made with [`Children`]: the name of the controller.
@@ -208,7 +208,7 @@ impl<'a> Children<'a> {
         if !options.is_dry {
             owner.write(cx, |noted| noted.union(&kinds)).await?;
         }
-        let present = look::look(cx, &owner, &wanted).await?;
+        let present = existing::find_existing(cx, &owner, &wanted).await?;
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {

@@ -36,13 +36,13 @@ use windlass_workqueue::Priority;
 /// ```
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
-    verdict: Option<Verdict>,
+    overridden: Option<Override>,
     priority: Option<Priority>,
 }
 
-/// What the controller or the reconciler decided about an error, whatever its causes are.
+/// What the caller decided; it replaces what the causes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Override {
     Terminal,
     Undecodable,
     RetryAfter(Duration),
@@ -117,20 +117,20 @@ impl Error {
 
     /// The reconciled object cannot be decoded.
     pub(crate) fn undecodable(error: DecodeError) -> Self {
-        Self { verdict: Some(Verdict::Undecodable), ..error.into() }
+        Self { overridden: Some(Override::Undecodable), ..error.into() }
     }
 
     /// Makes the error terminal: no retry helps, the object has to change first.
     #[must_use]
     pub fn terminal(self) -> Self {
-        Self { verdict: Some(Verdict::Terminal), ..self }
+        Self { overridden: Some(Override::Terminal), ..self }
     }
 
     /// Retries after `delay`. The limiter is not asked, so the retry takes no slot from others. It
     /// still counts as a failure.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
-        Self { verdict: Some(Verdict::RetryAfter(delay)), ..self }
+        Self { overridden: Some(Override::RetryAfter(delay)), ..self }
     }
 
     /// Queues the retry with this priority, and not with that of the run that failed.
@@ -146,14 +146,14 @@ impl Error {
 
     /// The class of the error.
     pub fn class(&self) -> Class {
-        match self.verdict {
-            Some(Verdict::Terminal) => Class::Terminal,
-            Some(Verdict::Undecodable) => Class::Undecodable,
+        match self.overridden {
+            Some(Override::Terminal) => Class::Terminal,
+            Some(Override::Undecodable) => Class::Undecodable,
             // Before the others: around it is an error of kube's that would be transient.
             _ if error_chain(&*self.source).any(<dyn StdError>::is::<NotLeader>) => {
                 Class::NotLeader
             }
-            Some(Verdict::RetryAfter(_)) | None => {
+            Some(Override::RetryAfter(_)) | None => {
                 error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
         }
@@ -161,9 +161,9 @@ impl Error {
 
     /// The delay before the next run, if the reconciler or the server asked for one.
     pub fn delay(&self) -> Option<Delay> {
-        match self.verdict {
-            Some(Verdict::RetryAfter(delay)) => Some(Delay::Exact(delay)),
-            Some(Verdict::Terminal | Verdict::Undecodable) => None,
+        match self.overridden {
+            Some(Override::RetryAfter(delay)) => Some(Delay::Exact(delay)),
+            Some(Override::Terminal | Override::Undecodable) => None,
             None if self.class() == Class::NotLeader => Some(Delay::Exact(NOT_LEADER_DELAY)),
             None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
@@ -235,7 +235,7 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { source: error.into(), verdict: None, priority: None }
+        Self { source: error.into(), overridden: None, priority: None }
     }
 }
 

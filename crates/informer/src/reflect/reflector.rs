@@ -21,7 +21,7 @@
 //! A resting reflector is either ready at once, or backs off until some time. The rules, and why:
 //!
 //! - A list is requested without a resourceVersion, so the server answers with the newest state. It
-//!   is streamed as the first part of a watch where the server can do that ([`ServerTraits`]), and
+//!   is streamed as the first part of a watch where the server can do that ([`ServerFeatures`]), and
 //!   read in pages elsewhere. A list that was interrupted starts over, and deletes nothing.
 //! - The position is the version from which the next watch resumes. A watch that ends is resumed
 //!   from there: at once after a clean end, after a wait otherwise. A clean end within a second
@@ -72,7 +72,7 @@ pub use backoff::BackoffConfig;
 pub use config::ReflectorConfig;
 pub(crate) use outcome::{ChangeKind, DeadlineCheck, Listed, NextStep};
 pub use outcome::{ListFault, Reaction, Relist};
-pub(crate) use server::ServerTraits;
+pub(crate) use server::ServerFeatures;
 
 use crate::decode::frames::{Bookmark, Change, ListEnd};
 use crate::transport::source::SourceError;
@@ -91,7 +91,7 @@ use versions::Versions;
 #[derive(Debug)]
 pub(crate) struct Reflector {
     config: ReflectorConfig,
-    server: ServerTraits,
+    server: ServerFeatures,
     random: Rng,
     backoff: Backoff,
     state: State,
@@ -167,7 +167,7 @@ enum Paged {
 
 impl Reflector {
     /// `seed` determines jitter and timeouts. Each reflector of a fleet needs a different one.
-    pub(crate) fn new(config: ReflectorConfig, server: ServerTraits, seed: u64) -> Self {
+    pub(crate) fn new(config: ReflectorConfig, server: ServerFeatures, seed: u64) -> Self {
         Self {
             random: Rng::with_seed(seed),
             backoff: Backoff::new(config.backoff),

@@ -18,7 +18,7 @@ use crate::decode::compact::ManagedFields;
 use crate::decode::ingest::Ingest;
 use crate::error::{InformerError, Stopped};
 use crate::reflect::feed::Feed;
-use crate::reflect::reflector::{Reflector, ServerTraits};
+use crate::reflect::reflector::{Reflector, ServerFeatures};
 use crate::resource::Resource;
 use crate::share::backlog::MERGE_ABOVE;
 use crate::share::cache::{Cache, Task};
@@ -33,7 +33,7 @@ use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 /// Where an informer gets its objects from.
 pub(crate) enum ObjectSource {
     /// A server, and what all of its informers have learned about it.
-    Server(kube::Client, ServerTraits),
+    Server(kube::Client, ServerFeatures),
     /// A source of the user.
     Source(Arc<dyn ListWatch>),
 }
@@ -279,7 +279,7 @@ impl Engine {
         let options = lock(&self.options).clone();
         let server = match &self.object_source {
             ObjectSource::Server(_, server) => server.clone(),
-            ObjectSource::Source(_) => ServerTraits::default(),
+            ObjectSource::Source(_) => ServerFeatures::default(),
         };
         let mut feeds = JoinSet::new();
         for (number, telemetry) in self.feeds.iter().enumerate() {

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use windlass_indexer::Lister;
 
 use crate::error::{InformerError, Stopped};
-use crate::reflect::reflector::ServerTraits;
+use crate::reflect::reflector::ServerFeatures;
 use crate::resource::{Resource, Scope};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::informer::{KeepAlive, SharedInformer};
@@ -63,7 +63,7 @@ struct Shared {
     client: Client,
     /// What is known about the server, by API group: an aggregated API server answers for whole
     /// groups behind the same address.
-    servers: Mutex<BTreeMap<String, ServerTraits>>,
+    servers: Mutex<BTreeMap<String, ServerFeatures>>,
     defaults: InformerOptions,
     custom: BTreeMap<Resource, Customise>,
     stop: CancellationToken,

@@ -11,7 +11,7 @@ use windlass_indexer::{Index, Lister};
 
 use crate::error::{InformerError, Stopped};
 use crate::informer_cache::InformerCache;
-use crate::reflect::reflector::ServerTraits;
+use crate::reflect::reflector::ServerFeatures;
 use crate::resource::{Resource, Scope};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::event::Handler;
@@ -90,7 +90,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let object_source = ObjectSource::Server(client, ServerTraits::default());
+        let object_source = ObjectSource::Server(client, ServerFeatures::default());
         Self::with_object_source(object_source, resource, options, CancellationToken::new())
     }
 

@@ -8,8 +8,8 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::Resource;
 
 use super::children_annotation;
+use super::existing::{self, Present};
 use super::kinds::{Kinds, Name};
-use super::look::{self, Present};
 use crate::context::RunContext;
 use crate::error::{Class, Error};
 use crate::live::access::{AS_READ, Access, MERGE_PATCH, has_code};
@@ -140,8 +140,8 @@ impl OwnerNote {
         let mut empty = Vec::new();
         for (name, version) in self.noted.iter().filter(|(name, _)| !wanted.contains(name)) {
             let has_some = present.iter().any(|present| name.is_of(&present.resource));
-            let resource = look::resource_of(cx, name, version, &[]);
-            if !has_some && look::list(cx, self, &resource).await?.is_empty() {
+            let resource = existing::resource_of(cx, name, version, &[]);
+            if !has_some && existing::list(cx, self, &resource).await?.is_empty() {
                 empty.push(Name::clone(name));
             }
         }

@@ -9,11 +9,11 @@ use crate::share::lock::lock;
 /// All reflectors of the same server *and API group* share one: an aggregated API server answers
 /// for whole groups behind the same address, and may support less than the server in front of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ServerTraits {
+pub(crate) struct ServerFeatures {
     streams_lists: Arc<Mutex<Option<bool>>>,
 }
 
-impl ServerTraits {
+impl ServerFeatures {
     /// Whether the server can stream a list, if that is known.
     pub(crate) fn streams_lists(&self) -> Option<bool> {
         *lock(&self.streams_lists)

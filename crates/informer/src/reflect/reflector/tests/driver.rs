@@ -7,7 +7,7 @@ use windlass_indexer::ResourceVersion;
 
 use super::super::{
     ChangeKind, DeadlineCheck, Listed, NextStep, Reaction, Reflector, ReflectorConfig,
-    ServerTraits, State,
+    ServerFeatures, State,
 };
 use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
@@ -18,13 +18,13 @@ pub(crate) const COMPLETE: Listed = Listed::Complete { is_new_epoch: false };
 /// A reflector and its time.
 pub(crate) struct Driver {
     pub(crate) reflector: Reflector,
-    pub(crate) server: ServerTraits,
+    pub(crate) server: ServerFeatures,
     pub(crate) now: Instant,
 }
 
 impl Driver {
     pub(crate) fn new() -> Self {
-        Self::with(ReflectorConfig::default(), ServerTraits::default())
+        Self::with(ReflectorConfig::default(), ServerFeatures::default())
     }
 
     /// A reflector of a server that does not stream lists.
@@ -32,19 +32,19 @@ impl Driver {
         Self::with(ReflectorConfig::default(), no_streaming())
     }
 
-    pub(crate) fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
+    pub(crate) fn with(config: ReflectorConfig, server: ServerFeatures) -> Self {
         Self::with_reflector(Reflector::new(config, server.clone(), 0), server)
     }
 
     pub(crate) fn with_seed(seed: u64) -> Self {
-        let server = ServerTraits::default();
+        let server = ServerFeatures::default();
         Self::with_reflector(
             Reflector::new(ReflectorConfig::default(), server.clone(), seed),
             server,
         )
     }
 
-    fn with_reflector(reflector: Reflector, server: ServerTraits) -> Self {
+    fn with_reflector(reflector: Reflector, server: ServerFeatures) -> Self {
         Self { reflector, server, now: Instant::now() }
     }
 
@@ -173,8 +173,8 @@ impl Driver {
 }
 
 /// A server that is known not to stream lists.
-pub(crate) fn no_streaming() -> ServerTraits {
-    let server = ServerTraits::default();
+pub(crate) fn no_streaming() -> ServerFeatures {
+    let server = ServerFeatures::default();
     server.note_refusal();
     server
 }

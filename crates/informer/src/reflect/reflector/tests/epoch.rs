@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    ChangeKind, DeadlineCheck, ListFault, Listed, ReflectorConfig, Relist, ServerTraits,
+    ChangeKind, DeadlineCheck, ListFault, Listed, ReflectorConfig, Relist, ServerFeatures,
 };
 use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
 use crate::decode::frames::Change;
@@ -202,7 +202,7 @@ fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
 fn how_long_to_wait_after_an_outage_can_be_set() {
     let outage_silence = Duration::from_secs(5);
     let config = ReflectorConfig { outage_silence, ..ReflectorConfig::default() };
-    let mut driver = Driver::with(config, ServerTraits::default());
+    let mut driver = Driver::with(config, ServerFeatures::default());
     driver.list("100");
     driver.pass(30.0);
     driver.close();

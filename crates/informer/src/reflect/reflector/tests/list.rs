@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    ChangeKind, DeadlineCheck, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits,
+    ChangeKind, DeadlineCheck, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerFeatures,
 };
 use super::driver::{
     COMPLETE, Driver, gone, internal, no_streaming, no_streams, silent, status, throttled,
@@ -67,7 +67,7 @@ fn changes_and_deletions_before_the_bookmark_belong_to_the_list() {
 
 #[test]
 fn a_server_that_refuses_to_stream_is_listed_in_pages_and_that_is_remembered() {
-    let server = ServerTraits::default();
+    let server = ServerFeatures::default();
     let mut driver = Driver::with(ReflectorConfig::default(), server.clone());
     driver.stream();
     assert_eq!(driver.fail(&no_streams()), Reaction::Fallback);
@@ -417,7 +417,7 @@ fn a_failing_watch_without_a_version_keeps_the_pace() {
 fn an_audit_ends_the_watch_and_lists() {
     let hour = Duration::from_hours(1);
     let config = ReflectorConfig { audit: Some(hour), ..ReflectorConfig::default() };
-    let mut driver = Driver::with(config, ServerTraits::default());
+    let mut driver = Driver::with(config, ServerFeatures::default());
     driver.list("7");
     let start = driver.now;
     loop {
@@ -444,7 +444,7 @@ fn an_audit_ends_the_watch_and_lists() {
 fn an_audit_that_falls_between_two_watches_lists() {
     let audit = Some(Duration::from_mins(1));
     let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
-    let mut driver = Driver::with(config, ServerTraits::default());
+    let mut driver = Driver::with(config, ServerFeatures::default());
     driver.list("7");
     driver.pass(70.0);
     driver.close();

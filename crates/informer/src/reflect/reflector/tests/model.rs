@@ -15,7 +15,7 @@ use windlass_indexer::ResourceVersion;
 
 use super::super::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, ReflectorConfig,
-    ServerTraits,
+    ServerFeatures,
 };
 use crate::decode::frames::Change;
 use crate::transport::source::{Request, SourceError};
@@ -100,7 +100,7 @@ impl Model {
         let audit = audit.then_some(Duration::from_mins(1));
         let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
         Self {
-            reflector: Reflector::new(config, ServerTraits::default(), seed),
+            reflector: Reflector::new(config, ServerFeatures::default(), seed),
             now: Instant::now(),
             errors: errors(),
             highest: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::{
-    BackoffConfig, ChangeKind, DeadlineCheck, Reaction, ReflectorConfig, Relist, ServerTraits,
+    BackoffConfig, ChangeKind, DeadlineCheck, Reaction, ReflectorConfig, Relist, ServerFeatures,
 };
 use super::driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
 use crate::decode::frames::{Change, FrameError};
@@ -366,7 +366,7 @@ fn the_waits_can_be_set() {
     let (first, max) = (Duration::from_millis(50), Duration::from_millis(60));
     let backoff = BackoffConfig { first, max, factor: 3, ..BackoffConfig::default() };
     let config = ReflectorConfig { backoff, ..ReflectorConfig::default() };
-    let mut driver = Driver::with(config, ServerTraits::default());
+    let mut driver = Driver::with(config, ServerFeatures::default());
     for _ in 0..20 {
         driver.stream();
         driver.fail(&unreachable());
@@ -409,7 +409,7 @@ fn the_timeout_of_a_watch_is_drawn_from_five_to_ten_minutes() {
     assert!(timeouts.len() > 90);
     let watch_timeout = Duration::MAX..=Duration::ZERO;
     let odd = ReflectorConfig { watch_timeout, ..ReflectorConfig::default() };
-    assert_eq!(Driver::with(odd, ServerTraits::default()).stream().timeout, Duration::MAX);
+    assert_eq!(Driver::with(odd, ServerFeatures::default()).stream().timeout, Duration::MAX);
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Present {
 }
 
 /// The children of all kinds that are wanted, noted, or not made any more.
-pub(super) async fn look(
+pub(super) async fn find_existing(
     cx: &RunContext,
     owner: &OwnerNote,
     wanted: &[Wanted],
