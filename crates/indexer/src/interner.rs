@@ -1,10 +1,10 @@
 //! One copy of what many objects have in common: namespaces, kinds, and the labels and the owners
 //! of a workload.
 //!
-//! Names and uids of objects are not interned, because each belongs to one object. Everything else
-//! comes and goes too, so each pool drops the values that nobody else holds: when it has grown by
-//! half since the last sweep, and after a number of objects have left the store. There is no global
-//! interner. A store has its own, or shares the one that it is given.
+//! Names and uids of objects are not interned, because each belongs to one object. A value that no
+//! object uses any more stays in its pool until the next sweep. A pool is swept when it has grown
+//! by half since its last sweep, and all pools are swept after many objects have left the store.
+//! There is no global interner: a store has its own, or shares the one that it is given.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;

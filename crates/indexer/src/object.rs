@@ -54,7 +54,8 @@ impl Object {
     /// Bytes from a network are allocated between the buffers of TLS and HTTP. Those buffers are
     /// freed soon and leave holes that fit no other object. Whoever takes in many objects at once
     /// moves all of them and then drops the old bytes, so that the objects are side by side.
-    #[must_use = "memory that is freed at once is where the next object would be moved to"]
+    #[must_use = "keep the old bytes until all objects are moved: freed memory would be reused by \
+                  the next copy"]
     pub fn move_bytes(&mut self) -> Option<Box<[u8]>> {
         match &mut self.body {
             Body::Bytes(bytes) => Some(std::mem::replace(bytes, bytes.clone())),

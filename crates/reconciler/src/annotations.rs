@@ -2,7 +2,7 @@
 //!
 //! Heads have no annotations, because most of them are long and nobody reads them. So they are read
 //! from the bytes of the object, after a search that rules out most objects. A resident cache has
-//! no bytes, so a controller that reads annotations from one is not built.
+//! no bytes, so building a controller that reads annotations from one is an error.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The keys that do not run although something may be wrong with them: those whose object is
 //! paused, those that were given up, and those with a terminal error.
 //!
-//! A key is in here from the run that found it so until its next run. A key whose object is gone
-//! may have no further run, if a predicate ignores the deletion: it is not shown, and is forgotten
-//! when there are many. So there are about as many as there are objects.
+//! A key is listed from the run that made it inactive until its next run. A key whose object is
+//! gone may have no further run, if a predicate ignores the deletion: it is not shown, and is
+//! forgotten when there are many. So there are about as many as there are objects.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -41,7 +41,7 @@ pub(crate) struct Streams {
 #[derive(Default)]
 struct State {
     is_running: bool,
-    /// Those that nobody polls now.
+    /// Streams that are not polled now.
     waiting: Vec<KeyStream>,
 }
 

@@ -56,7 +56,7 @@ const PAGE: u32 = 500;
 /// ```
 ///
 /// Methods take the object that was read by reference, or an `Arc` of it. Dropping one of their
-/// futures half-way leaves it open whether the request was made; the next run of the key is told by
+/// futures half-way leaves it unknown whether the server got the request; the next run sees that in
 /// [`cache_behind`](crate::RunContext::cache_behind).
 pub struct Live<'a, T> {
     cx: &'a RunContext,

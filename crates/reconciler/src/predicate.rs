@@ -69,7 +69,7 @@ impl<K: 'static> Predicate<K> {
 
     /// An annotation has a value, before or after the change. It is read from the cached bytes,
     /// without decoding the object. A [resident](windlass_informer::InformerOptions::resident)
-    /// cache has no bytes, so a controller with this predicate on one is not built.
+    /// cache has no bytes, so building a controller with this predicate on one is an error.
     pub fn annotated(name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
         let has_value = move |object: &Cached<K>| {

@@ -1,4 +1,4 @@
-//! Versions of objects that a run has moved on itself.
+//! Object versions that this run itself has replaced.
 //!
 //! The kinds of its children are noted at an owner, which gives the owner a new version. The
 //! reconciler still holds the one before. If it then wrote a status with that version, it would get

@@ -65,7 +65,7 @@ pub enum OwnedBy {
     /// alone if the owner has no namespace. For an owner in another namespace, which Kubernetes
     /// does not allow in owner references. It does not delete the object with its owner either: use
     /// a finalizer of the owner. A [resident](windlass_informer::InformerOptions::resident) cache
-    /// has no annotations, so the controller is not built.
+    /// has no annotations, so building such a controller is an error.
     Annotation(String),
 }
 

@@ -46,7 +46,7 @@ pub enum FieldValidation {
 pub enum Propagation {
     /// They are deleted after it. The server's default for most kinds.
     Background,
-    /// They are deleted before it. It stays until those are gone that block its deletion.
+    /// They are deleted before it. It is deleted after the objects that block its deletion.
     Foreground,
     /// They stay, without this owner.
     Orphan,

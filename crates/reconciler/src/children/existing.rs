@@ -19,13 +19,13 @@ use crate::live::access::{Access, Draft, has_code};
 use crate::lock::lock;
 use crate::write_options::WriteOptions;
 
-/// The owners for which the kinds that a controller does not make any more were looked at. One is
-/// enough while a process runs, because nobody makes them.
+/// The owners whose retired kinds were already searched. One search for each process is enough,
+/// because no running version creates these kinds.
 pub(crate) struct CheckedOwners {
     owners: Mutex<LruCache<Uid, ()>>,
 }
 
-/// How many owners are remembered, 16 bytes each and their place. Others are looked at again.
+/// How many owners are remembered, 16 bytes each and their place. Others are searched again.
 const CHECKED_MAX: usize = 65_536;
 
 /// The size of the pages of a list. As in client-go.

@@ -10,7 +10,7 @@ use super::FieldChange;
 const SERVER_METADATA: [&str; 6] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
-/// By which field the elements of a list of objects are told apart, if all of them have it.
+/// The field that identifies an element of a list of objects: the first of these that all have.
 const LIST_KEYS: [&str; 3] = ["name", "type", "key"];
 
 /// What is shown instead of the content of a Secret.

@@ -62,12 +62,12 @@ pub(super) static FAMILIES: &[Family] = &[
         &s.list_bytes
     })
     .in_unit(&BYTES),
-    counters("windlass_informer_events", "Changes that watches have told of.", |s| {
+    counters("windlass_informer_events", "Changes received from watches.", |s| {
         labelled("type", &EVENTS, &s.series.counters.events)
     }),
     seconds(
         "windlass_informer_last_event_age",
-        "How long ago the last change was told of, where that was longest ago.",
+        "Time since the last change, of the feed that waits longest.",
         |shown| feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed()),
     ),
     counter(
@@ -90,7 +90,7 @@ pub(super) static FAMILIES: &[Family] = &[
     ),
     counter(
         "windlass_informer_repaired",
-        "Objects that a list had and that a watch should have told of.",
+        "Objects that a list had and that a watch should have reported.",
         |s| &s.counters.repaired,
     ),
     counter(
