@@ -24,8 +24,8 @@ pub enum SourceError {
     /// Nothing came for too long.
     #[error("the server sent nothing for {} seconds", .0.as_secs())]
     Silent(Duration),
-    /// The server ended a watch right after its begin, or before the end of a streamed list.
-    #[error("the server ended the watch too early")]
+    /// The server ended a watch right after its begin, or a list before its end.
+    #[error("the server ended the answer too early")]
     EndedEarly,
 }
 
