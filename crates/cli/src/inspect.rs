@@ -149,7 +149,7 @@ impl QueryOptions {
         let json = self.endpoint.ask(REPORT, &query)?.text()?;
         // A standby has no runs and no keys, so the note says why the table is empty.
         if of.is_some()
-            && let Some(note) = self.standby_note(&json)
+            && let Some(note) = standby_note(&json)
         {
             eprintln!("note: {note}");
         }
@@ -159,13 +159,7 @@ impl QueryOptions {
     /// Which replica to ask instead, if this one does not lead. `None` also if there is no answer.
     fn standby(&self) -> Option<String> {
         let json = self.endpoint.ask(REPORT, &[("limit", "0")]).ok()?.text().ok()?;
-        self.standby_note(&json)
-    }
-
-    /// The same, from a report.
-    fn standby_note(&self, report: &str) -> Option<String> {
-        let report: Report = serde_json::from_str(report).ok()?;
-        report.standby().map(|note| printable(&note))
+        standby_note(&json)
     }
 
     fn print<T: serde::de::DeserializeOwned>(
@@ -181,6 +175,12 @@ impl QueryOptions {
         )?;
         Ok(printable(&text(answer)))
     }
+}
+
+/// Which replica to ask instead of the one with this report.
+fn standby_note(report: &str) -> Option<String> {
+    let report: Report = serde_json::from_str(report).ok()?;
+    report.standby().map(|note| printable(&note))
 }
 
 /// Replaces control characters other than line feeds and tabs. The texts of an operator have parts

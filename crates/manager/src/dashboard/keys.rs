@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
+use windlass_informer::InformerCache;
 use windlass_reconciler::{Cause, InactiveKey};
 use windlass_workqueue::KeyStatus;
 
@@ -115,7 +116,7 @@ pub(super) struct Listing {
 impl Listing {
     fn of(shown: &ControllerState) -> Self {
         let caches = shown.controller.caches();
-        let objects = caches.first().map(|cache| cache.reader());
+        let objects = caches.first().map(InformerCache::reader);
         let queued = shown.controller.queue().snapshot().keys;
         let places = queued.iter().enumerate().map(|(place, status)| (status.key.clone(), place));
         let has_no_object =

@@ -10,8 +10,8 @@ use std::{io, process};
 use crate::Error;
 
 /// Outgoing connections have ports from 32768 on with Linux, from 49152 on with others.
-const FIRST: u32 = 10_000;
-const COUNT: u32 = 20_000;
+const FIRST: u16 = 10_000;
+const COUNT: u16 = 20_000;
 
 /// How far apart two processes with neighbouring ids begin to look.
 const STRIDE: u32 = 97;
@@ -27,8 +27,8 @@ pub fn free_port() -> Result<u16, Error> {
     let start = process::id().wrapping_mul(STRIDE);
     first_free((0..COUNT).map(|_| {
         let offset = LOOKED_AT.fetch_add(1, Ordering::Relaxed);
-        let candidate = FIRST + start.wrapping_add(offset) % COUNT;
-        u16::try_from(candidate).expect("FIRST + COUNT must be a port")
+        let number = start.wrapping_add(offset) % u32::from(COUNT);
+        FIRST + u16::try_from(number).unwrap_or_default()
     }))
     .map_err(Error::system("find a free port of loopback"))
 }
