@@ -18,9 +18,9 @@
 //!   [`http::report`](crate::http::report); `actions` is what it can do;
 //! - `kept` shares expensive answers between requests.
 //!
-//! Invariants: without viewers, the dashboard does nothing. With one, each kind of answer takes about
-//! 2 % of a core: what is expensive is made less often, but at least once a minute. Answers have names, numbers and the messages of
-//! errors, and never the content of an object.
+//! Invariants: without viewers, the dashboard does nothing. With one, each kind of answer takes
+//! about 1 % of a core: what is expensive is made less often, but at least once a minute. Answers
+//! have names, numbers and the messages of errors, and never the content of an object.
 
 mod access;
 mod actions;

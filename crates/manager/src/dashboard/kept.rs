@@ -1,8 +1,8 @@
 //! An answer that is expensive to make, kept for a while and shared between requests.
 //!
-//! Making it takes about 2 % of a core: it is kept for fifty times as long as it took to make, but
-//! for a minute at most. It is dropped then: a snapshot of a large queue must not stay when nobody looks at
-//! it any more.
+//! Making it takes about 1 % of a core: it is kept for a hundred times as long as it took to make,
+//! but for a minute at most. It is dropped then: a snapshot of a large queue must not stay when
+//! nobody looks at it any more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
-/// An answer is kept this many times as long as it took to make. So making it takes 2 % of a core.
-const COST_SHARE: u32 = 50;
+/// An answer is kept this many times as long as it took to make. So making it takes 1 % of a core.
+const COST_SHARE: u32 = 100;
 
 /// How long an answer is kept at least. A little less than a second, so that someone who asks each
 /// second gets a new one each time.
@@ -113,14 +113,14 @@ mod tests {
     #[test]
     fn expensive_answer_is_kept_longer() {
         assert_eq!(kept_for(Duration::ZERO), KEPT_MIN);
-        assert_eq!(kept_for(Duration::from_millis(100)), Duration::from_secs(5));
+        assert_eq!(kept_for(Duration::from_millis(100)), Duration::from_secs(10));
         assert_eq!(kept_for(Duration::MAX), KEPT_MAX);
     }
 
     #[test]
     fn page_asks_again_after_a_second_to_a_minute() {
         assert_eq!(refresh_seconds(Duration::ZERO), 1);
-        assert_eq!(refresh_seconds(Duration::from_millis(25)), 2);
+        assert_eq!(refresh_seconds(Duration::from_millis(25)), 3);
         assert_eq!(refresh_seconds(Duration::from_secs(30)), 60);
     }
 }
