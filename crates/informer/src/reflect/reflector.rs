@@ -21,8 +21,8 @@
 //! A resting reflector is either ready at once, or backs off until some time. The rules, and why:
 //!
 //! - A list is requested without a resourceVersion, so the server answers with the newest state. It
-//!   is streamed as the first part of a watch where the server can do that ([`ServerFeatures`]), and
-//!   read in pages elsewhere. A list that was interrupted starts over, and deletes nothing.
+//!   is streamed as the first part of a watch where the server can do that ([`ServerFeatures`]),
+//!   and read in pages elsewhere. A list that was interrupted starts over, and deletes nothing.
 //! - The position is the version from which the next watch resumes. A watch that ends is resumed
 //!   from there: at once after a clean end, after a wait otherwise. A clean end within a second
 //!   that did not move the position counts as a failure, to avoid a busy loop.
