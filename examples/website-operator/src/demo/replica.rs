@@ -120,8 +120,8 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
     Ok(body.to_owned())
 }
 
-/// How many ports this process has looked at. Each replica gets ports of its own, also while the one
-/// before it does not yet listen on its ports.
+/// How many ports this process has looked at. Each replica gets ports of its own, also while the
+/// one before it does not yet listen on its ports.
 static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 
 /// An address that nobody listens on. Its port is below those that systems give to outgoing
