@@ -10,24 +10,24 @@
 //! the lock once or a few times for each chunk of a body; readers never take it.
 
 mod listing;
+mod members;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use windlass_indexer::{Index, IndexError, Object, ObjectKey, Reader, ResourceVersion, Store};
 
 use crate::decode::frames::Change;
 use crate::decode::ingest::Quarantine;
-use crate::error::Stopped;
 use crate::share::backlog::Notice;
 use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState, ReplaceList};
 use crate::share::judge::{self, ItemVerdict};
-use crate::share::listener::{HandlerStatus, Listener};
 use crate::share::lock::lock;
 pub(crate) use listing::Listing;
+use members::Member;
+pub(crate) use members::Task;
 
 /// The store of an informer, and its handlers.
 pub(crate) struct Cache {
@@ -37,9 +37,6 @@ pub(crate) struct Cache {
     /// Notified after every chunk, for callers that wait until the cache shows a version.
     pub(crate) progress: Notify,
 }
-
-/// The task of a handler.
-pub(crate) type Task = BoxFuture<'static, ()>;
 
 struct State {
     store: Store,
@@ -52,15 +49,6 @@ struct State {
     is_closed: bool,
     /// Notices for the handlers. Kept between chunks for its allocation.
     pending_notices: Vec<PendingNotice>,
-}
-
-/// A handler or subscription.
-struct Member {
-    listener: Arc<Listener>,
-    /// When its next resync is due.
-    due: Option<Instant>,
-    /// The task of a handler, until it is started.
-    task: Option<Task>,
 }
 
 struct PendingNotice {
@@ -231,49 +219,6 @@ impl Cache {
         is_synced
     }
 
-    /// Replays the content of the store to a listener, and registers it.
-    pub(crate) fn join(&self, listener: Arc<Listener>, task: Option<Task>) -> Result<(), Stopped> {
-        let mut state = self.lock_if_usable().ok_or(Stopped)?;
-        let snapshot = self.reader.snapshot().all();
-        let replay = snapshot
-            .iter()
-            .map(|object| Notice::Added { object: Arc::clone(object), initial: true });
-        listener.push(replay.chain((state.feeds_not_listed == 0).then_some(Notice::Synced)));
-        let due = listener.resync_after(Instant::now());
-        state.members.push(Member { listener, due, task });
-        Ok(())
-    }
-
-    /// Removes a listener. A task that was not started is dropped after the lock is released.
-    pub(crate) fn forget(&self, listener: &Arc<Listener>) {
-        let mut state = lock(&self.state);
-        let mut members = state.members.iter();
-        let place = members.position(|member| Arc::ptr_eq(&member.listener, listener));
-        let member = place.map(|place| state.members.remove(place));
-        drop(state);
-        drop(member);
-    }
-
-    /// Takes the tasks of handlers that are not started yet.
-    pub(crate) fn take_tasks(&self) -> Vec<Task> {
-        let mut state = lock(&self.state);
-        state.members.iter_mut().filter_map(|member| member.task.take()).collect()
-    }
-
-    /// Redelivers all objects to handlers whose resync is due. Returns when the next one is due.
-    pub(crate) fn resync(&self, now: Instant) -> Option<Instant> {
-        let mut state = self.lock_if_usable()?;
-        let is_due = |member: &Member| member.due.is_some_and(|due| due <= now);
-        if state.members.iter().any(is_due) {
-            state.fifo.resync(&self.reader);
-            state.apply_queued(Some(now), false);
-            for member in state.members.iter_mut().filter(|member| is_due(member)) {
-                member.due = member.listener.resync_after(now);
-            }
-        }
-        state.members.iter().filter_map(|member| member.due).min()
-    }
-
     /// Locks the state, unless the cache is closed or a panic has poisoned the lock. A state that
     /// is half changed must not reach a handler, and the informer is about to end.
     fn lock_if_usable(&self) -> Option<MutexGuard<'_, State>> {
@@ -291,17 +236,6 @@ impl Cache {
         }
         // Last, because the drop of a handler may panic.
         drop(members);
-    }
-
-    /// The listeners that have a task of their own.
-    pub(crate) fn handler_listeners(&self) -> Vec<Arc<Listener>> {
-        let state = lock(&self.state);
-        let listeners = state.members.iter().map(|member| &member.listener);
-        listeners.filter(|listener| listener.is_handler).cloned().collect()
-    }
-
-    pub(crate) fn handlers(&self) -> Vec<HandlerStatus> {
-        lock(&self.state).members.iter().map(|member| member.listener.status()).collect()
     }
 }
 
