@@ -33,6 +33,7 @@
 mod contest;
 mod elector;
 mod record;
+mod request;
 mod timing;
 
 pub use elector::{ElectionEnd, Elector, ElectorBuilder, InvalidElection, Leadership};
