@@ -341,22 +341,7 @@ async fn standby_is_ready_with_warm_caches_and_takes_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn standby_that_stops_never_starts_what_only_the_leader_runs() {
-    let server = server().await;
-    let (reconciler, mut reports) = reporter(Duration::ZERO);
-    let first = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
-    reports.recv().await.expect("it runs");
-    let (reconciler, mut reports) = reporter(Duration::ZERO);
-    let second = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
-    second.wait_until_ready().await;
-    second.end().await.expect("it stops");
-    assert_eq!(reports.recv().await, None);
-    assert!(holder(&server).await.is_some(), "the Lease is the other's");
-    first.end().await.expect("it stops");
-}
-
-#[tokio::test(start_paused = true)]
-async fn standby_that_stops_leaves_the_lease_to_others_while_its_tasks_end() {
+async fn standby_that_stops_takes_no_lease_while_its_tasks_end_and_starts_nothing_of_the_leader() {
     let server = server().await;
     let (reconciler, mut reports) = reporter(Duration::ZERO);
     let first = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));

@@ -114,9 +114,7 @@ async fn run_that_blocks_its_thread_is_named_even_if_the_controller_broke_before
     let story = async {
         runs.recv().await.expect("it runs");
         break_it.send(()).expect("the stream is polled");
-        while log.lines_with("the controller stops: a stream of keys panicked").is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        log.wait_for("the controller stops: a stream of keys panicked").await;
         shutdown.begin(Duration::ZERO);
     };
     let (ended, ()) = tokio::join!(controller.run(shutdown.clone()), story);
