@@ -83,7 +83,7 @@ impl Endpoints {
     }
 
     /// Whether to serve the debug endpoint, which shows names of objects and error messages: only
-    /// on a loopback address, or with access control.
+    /// on a loopback address, to [this machine](only_this_machine), or with access control.
     fn may_show_debug(&self, options: &Options) -> bool {
         let listener = if self.is_shared { &self.probes } else { &self.metrics };
         let is_local = |listener: &Listener| listener.address().ip().is_loopback();
@@ -112,8 +112,11 @@ impl Endpoints {
         let mut metrics = metrics_router(metrics);
         if self.may_show_debug(options) {
             let debug = debug(state);
-            let is_checked = options.metrics_secure;
-            metrics = metrics.merge(if is_checked { debug } else { only_this_machine(debug) });
+            metrics = metrics.merge(if options.metrics_secure {
+                debug
+            } else {
+                only_this_machine(debug)
+            });
         }
         if self.is_shared {
             probes = probes.merge(metrics.clone());

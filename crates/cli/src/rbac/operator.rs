@@ -65,15 +65,14 @@ impl Operator {
             all.iter().map(|document| &document.value).filter(move |value| value["kind"] == kind)
         };
         let pod = |workload: &Value| workload["spec"]["template"]["spec"].clone();
-        // The workload with the most flags of a manager; the first of several.
-        let workloads: Vec<_> = ["Deployment", "StatefulSet", "DaemonSet"]
+        // The workload with the most flags of a manager; the first of several, because `max_by_key`
+        // returns the last.
+        let workload = ["Deployment", "StatefulSet", "DaemonSet"]
             .into_iter()
             .flat_map(of_kind)
             .filter(|workload| pod(workload)["serviceAccountName"].is_string())
-            .collect();
-        let flags = |workload: &&&Value| flags_in(&pod(workload)["containers"]);
-        // Of several maxima, `max_by_key` returns the last.
-        let workload = workloads.iter().rev().max_by_key(flags).copied();
+            .rev()
+            .max_by_key(|workload| flags_in(&pod(workload)["containers"]));
         let account = match workload {
             Some(workload) => text(&pod(workload)["serviceAccountName"]),
             None => text(&of_kind("ServiceAccount").next()?["metadata"]["name"]),

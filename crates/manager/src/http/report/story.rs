@@ -163,13 +163,12 @@ impl Object {
     fn concerns(&self, reconciled: Option<&Resource>, key: &ObjectKey, run: &Run) -> bool {
         let Some(kind) = &self.kind else { return *key == self.key };
         if self.resources.is_empty() {
-            // The kind of what nobody watches is not known, only its plural.
-            let is_plural = |plural: &str| {
-                [plural, plural.trim_end_matches('s')]
-                    .iter()
-                    .any(|name| name.eq_ignore_ascii_case(kind))
+            // The kind of what nobody watches is not known, only its plural: it is guessed.
+            let is_kind = |plural: &str| {
+                let guesses = [Some(plural), plural.strip_suffix('s'), plural.strip_suffix("es")];
+                guesses.into_iter().flatten().any(|guess| guess.eq_ignore_ascii_case(kind))
             };
-            let is_written = |write: &Write| write.key == self.key && is_plural(&write.plural);
+            let is_written = |write: &Write| write.key == self.key && is_kind(&write.plural);
             return run.writes.iter().any(is_written);
         }
         self.resources.iter().any(|resource| {
