@@ -1,6 +1,6 @@
 // Command election-go is one replica of client-go's leader election, for tests in which it contends
-// with replicas of Windlass. It says what happens to it as JSON, one object in a line. SIGTERM makes
-// it release the Lease and end.
+// with replicas of Windlass. It says what happens to it as JSON, one object in a line. SIGTERM
+// makes it release the Lease and end.
 package main
 
 import (

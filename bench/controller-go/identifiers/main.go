@@ -1,8 +1,8 @@
 // Lists what the packages of controller-runtime export that authors of operators use, one
 // identifier on a line: types with their fields and methods, functions, variables, constants.
 //
-// docs/coming-from.md has a row for each. `cargo xtask identifiers` runs this program, in the module
-// that pins the version of controller-runtime for the benchmarks.
+// docs/coming-from.md has a row for each. `cargo xtask identifiers` runs this program, in the
+// module that pins the version of controller-runtime for the benchmarks.
 package main
 
 import (
