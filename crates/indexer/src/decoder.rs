@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{DecodeError, short_name};
 use crate::head::Head;
 use crate::hot_set::HotSet;
-use crate::object::{Body, Decoded, Object};
+use crate::object::{Body, Decoded};
 use crate::sync::Lock;
 
 /// What a decoded object takes in memory, in bytes, given the object and the length of its JSON.
@@ -101,17 +101,9 @@ impl Decoder {
         Err(DecodeError::without_bytes(head, self.name))
     }
 
-    /// The body that a store resident in this type holds for `object`.
-    pub(crate) fn resident_body(&self, object: &Object) -> Body {
-        let head = object.head();
-        let decoded = match &object.body {
-            Body::Bytes(bytes) => self.decode(head, bytes),
-            Body::Resident(decoded, weight) => {
-                self.resident_object(head, decoded).map(|decoded| (decoded, *weight as usize))
-            }
-            Body::Undecodable(error) => Err(error.clone()),
-        };
-        match decoded {
+    /// The body that a store resident in this type holds for these bytes.
+    pub(crate) fn resident_body(&self, head: &Head, bytes: &[u8]) -> Body {
+        match self.decode(head, bytes) {
             Ok((decoded, weight)) => {
                 Body::Resident(decoded, u32::try_from(weight).unwrap_or(u32::MAX))
             }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::interner::Label;
 use crate::key::ObjectKey;
 use crate::owner::OwnersAndFinalizers;
-use crate::symbol::{Label, Symbol};
 use crate::version::{ResourceVersion, Uid};
 
 /// The metadata of an object.
@@ -20,8 +20,8 @@ pub struct Head {
     pub(crate) key: ObjectKey,
     pub(crate) uid: Uid,
     pub(crate) resource_version: ResourceVersion,
-    pub(crate) api_version: Option<Symbol>,
-    pub(crate) kind: Option<Symbol>,
+    pub(crate) api_version: Option<Arc<str>>,
+    pub(crate) kind: Option<Arc<str>>,
     pub(crate) generation: Option<i64>,
     pub(crate) creation_timestamp: Seconds,
     pub(crate) deletion_timestamp: Seconds,
@@ -144,7 +144,7 @@ impl Head {
     /// The finalizers, in the object's order.
     pub fn finalizers(&self) -> impl ExactSizeIterator<Item = &str> {
         let both = self.owners_and_finalizers.as_ref();
-        both.map_or(&[][..], |both| &both.finalizers).iter().map(Symbol::as_str)
+        both.map_or(&[][..], |both| &both.finalizers).iter().map(|text| &**text)
     }
 
     /// What the head takes from the allocator, beside its own size. The interner counts what
@@ -180,7 +180,7 @@ impl<'a> Labels<'a> {
 
     /// Keys and values.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, &'a str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
     /// The number of labels.

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 
+use crate::key::arc_str_bytes;
 use crate::owner::OwnersAndFinalizers;
-use crate::symbol::{Label, Symbol, arc_str_bytes};
 
 /// A table of shared texts. Clones share it.
 ///
@@ -29,6 +29,9 @@ use crate::symbol::{Label, Symbol, arc_str_bytes};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interner(Arc<Mutex<Pools>>);
+
+/// Key and value of a label.
+pub(crate) type Label = (Arc<str>, Arc<str>);
 
 /// The pools of an interner. A parser locks them once for all texts of an object.
 #[derive(Default)]
@@ -58,7 +61,7 @@ impl Interner {
     }
 
     /// The shared copy of `text`.
-    pub fn intern(&self, text: &str) -> Symbol {
+    pub fn intern(&self, text: &str) -> Arc<str> {
         self.lock().text(text)
     }
 
@@ -99,8 +102,8 @@ impl Interner {
 }
 
 impl Pools {
-    pub(crate) fn text(&mut self, text: &str) -> Symbol {
-        Symbol(self.texts.share(text))
+    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
+        self.texts.share(text)
     }
 
     pub(crate) fn labels(&mut self, labels: Vec<Label>) -> Arc<[Label]> {
@@ -167,7 +170,7 @@ mod tests {
             interner.intern(&format!("churn-{number}"));
         }
         assert!(interner.len() <= 2 * SWEEP_MIN, "{} texts are left", interner.len());
-        assert!(Arc::ptr_eq(&interner.intern("kept").0, &kept.0));
+        assert!(Arc::ptr_eq(&interner.intern("kept"), &kept));
     }
 
     #[test]

@@ -8,8 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::symbol::{Symbol, arc_str_bytes};
-
 /// Namespace and name of an object.
 ///
 /// It is displayed as `namespace/name`, or as `name` if there is no namespace.
@@ -26,7 +24,7 @@ use crate::symbol::{Symbol, arc_str_bytes};
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    namespace: Option<Symbol>,
+    namespace: Option<Arc<str>>,
     name: Arc<str>,
 }
 
@@ -59,7 +57,7 @@ impl ObjectKey {
     }
 
     /// A key whose namespace is shared with other keys.
-    pub fn new(namespace: Option<Symbol>, name: &str) -> Self {
+    pub(crate) fn new(namespace: Option<Arc<str>>, name: &str) -> Self {
         Self { namespace, name: name.into() }
     }
 
@@ -82,6 +80,12 @@ impl ObjectKey {
     pub(crate) fn allocated_bytes(&self) -> usize {
         arc_str_bytes(&self.name)
     }
+}
+
+/// What an `Arc<str>` takes from the allocator: two counters and the text, aligned.
+pub(crate) fn arc_str_bytes(text: &Arc<str>) -> usize {
+    const COUNTER: usize = size_of::<usize>();
+    (2 * COUNTER + text.len()).next_multiple_of(COUNTER)
 }
 
 impl<'a> KeyRef<'a> {
@@ -125,7 +129,7 @@ impl<'a> From<&'a str> for KeyRef<'a> {
 
 impl From<KeyRef<'_>> for ObjectKey {
     fn from(key: KeyRef<'_>) -> Self {
-        Self::new(key.namespace.map(Symbol::new), key.name)
+        Self::new(key.namespace.map(Arc::from), key.name)
     }
 }
 

@@ -103,11 +103,10 @@
 //!
 //! Each file uses only files before it.
 //!
-//! - Metadata: `symbol`, `key`, `version`, `owner`, `interner`, `head`, `parser`.
+//! - Metadata: `key`, `version`, `owner`, `interner`, `head`, `parser`.
 //! - Objects: `error`, `object`.
 //! - Structures: `sync`, `tree`, `index`, `map`, `hot_set`, `decoder`, `shared`.
-//! - Reading and writing: `selector`, `selector_parser`, `reader`, `overlay`, `lister`, `status`,
-//!   `store`.
+//! - Reading and writing: `selector`, `selector_parser`, `reader`, `lister`, `status`, `store`.
 
 #![forbid(unsafe_code)]
 
@@ -121,7 +120,6 @@ mod key;
 mod lister;
 mod map;
 mod object;
-mod overlay;
 mod owner;
 mod parser;
 mod reader;
@@ -130,7 +128,6 @@ mod selector_parser;
 mod shared;
 mod status;
 mod store;
-mod symbol;
 mod sync;
 mod tree;
 mod version;
@@ -151,5 +148,4 @@ pub use selector::Selector;
 pub use selector_parser::SelectorError;
 pub use status::{StoreStatus, TypeStatus};
 pub use store::{HOT_SET_BYTES, Layout, Put, Store, StoreBuilder};
-pub use symbol::Symbol;
 pub use version::{ResourceVersion, Uid};

@@ -8,20 +8,13 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
 
-use crate::index::Posting;
 use crate::key::{KeyRef, ObjectKey};
 use crate::object::Object;
 use crate::sync::switch_point;
 
 /// All objects by key. The hasher is randomly seeded, so that nobody can choose names that collide.
 /// The map's order is never visible: lists come from the tree.
-pub(crate) struct ObjectMap(DashMap<ObjectKey, MapEntry, RandomState>);
-
-/// An object, and where it is in the indexes.
-pub(crate) struct MapEntry {
-    pub(crate) object: Arc<Object>,
-    pub(crate) postings: Box<[Posting]>,
-}
+pub(crate) struct ObjectMap(DashMap<ObjectKey, Arc<Object>, RandomState>);
 
 impl ObjectMap {
     pub(crate) fn new() -> Self {
@@ -30,7 +23,7 @@ impl ObjectMap {
 
     pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<Arc<Object>> {
         switch_point();
-        self.0.get(&key as &dyn AnyKey).map(|entry| Arc::clone(&entry.object))
+        self.0.get(&key as &dyn AnyKey).map(|entry| Arc::clone(&entry))
     }
 
     /// Whether the map holds this version of an object.
@@ -38,24 +31,17 @@ impl ObjectMap {
         self.get(object.head().key().as_ref()).is_some_and(|held| Arc::ptr_eq(&held, object))
     }
 
-    /// Puts an object and returns the entry that was there.
-    pub(crate) fn insert(&self, object: Arc<Object>, postings: Box<[Posting]>) -> Option<MapEntry> {
-        let removed = self.0.insert(object.head().key().clone(), MapEntry { object, postings });
+    /// Puts an object and returns the version that was there.
+    pub(crate) fn insert(&self, object: Arc<Object>) -> Option<Arc<Object>> {
+        let removed = self.0.insert(object.head().key().clone(), object);
         switch_point();
         removed
     }
 
-    pub(crate) fn remove(&self, key: KeyRef<'_>) -> Option<MapEntry> {
+    pub(crate) fn remove(&self, key: KeyRef<'_>) -> Option<Arc<Object>> {
         let removed = self.0.remove(&key as &dyn AnyKey);
         switch_point();
-        removed.map(|(_, entry)| entry)
-    }
-
-    /// Adds to the postings of an object, for an index that is added late.
-    pub(crate) fn add_postings(&self, key: &ObjectKey, added: Vec<Posting>) {
-        let mut entry = self.0.get_mut(key).expect("an object in the tree must be in the map");
-        let postings = std::mem::take(&mut entry.postings);
-        entry.postings = postings.into_iter().chain(added).collect();
+        removed.map(|(_, object)| object)
     }
 
     /// Gives memory back if most of it is unused.
@@ -65,16 +51,14 @@ impl ObjectMap {
         }
     }
 
-    /// What the map itself takes from the allocator, without the objects. All objects together
-    /// have this many postings.
-    pub(crate) fn allocated_bytes(&self, postings: usize) -> usize {
-        let entry = size_of::<(ObjectKey, MapEntry)>() + 1;
-        self.0.capacity() * entry + postings * size_of::<Posting>()
+    /// What the map itself takes from the allocator, without the objects.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.0.capacity() * (size_of::<(ObjectKey, Arc<Object>)>() + 1)
     }
 }
 
 impl fmt::Debug for ObjectMap {
-    /// Shows no entry: values of indexes may be secret.
+    /// Shows no object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ObjectMap").finish_non_exhaustive()
     }

@@ -2,22 +2,23 @@
 //!
 //! The pods of a replica set have the same owner and the same finalizers, so they share one value.
 
-use crate::symbol::Symbol;
+use std::sync::Arc;
+
 use crate::version::Uid;
 
 /// Owner references and finalizers, in the object's order.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnersAndFinalizers {
     pub(crate) owners: Box<[Owner]>,
-    pub(crate) finalizers: Box<[Symbol]>,
+    pub(crate) finalizers: Box<[Arc<str>]>,
 }
 
 /// One owner reference.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    pub(crate) api_version: Symbol,
-    pub(crate) kind: Symbol,
-    pub(crate) name: Symbol,
+    pub(crate) api_version: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) uid: Uid,
     pub(crate) controller: bool,
     pub(crate) block_owner_deletion: bool,

@@ -9,7 +9,7 @@ use crate::key::KeyRef;
 use crate::object::Object;
 use crate::parser::HeadParser;
 use crate::selector::Selector;
-use crate::shared::{IndexTree, Shared, Trees};
+use crate::shared::{IndexTree, Shared, Stored, Trees};
 use crate::tree::Iter;
 
 /// A handle for reading a store, cheap to clone. [`lister`](Self::lister) reads typed objects.
@@ -46,7 +46,7 @@ pub struct Objects<'a> {
 }
 
 enum Walk<'a> {
-    Objects(Iter<'a, Arc<Object>>),
+    Objects(Iter<'a, Stored>),
     /// The entries of one value.
     Index(Iter<'a, IndexEntry>, &'a str),
 }
@@ -75,6 +75,33 @@ impl Reader {
         HeadParser::new(self.shared.interner.clone())
     }
 
+    /// Puts an object into a snapshot of this store, in the place of the one with the same key, and
+    /// in the form in which the store would hold it. The store and other snapshots do not get it.
+    ///
+    /// ```
+    /// use windlass_indexer::{Object, Store};
+    ///
+    /// let store = Store::new();
+    /// let (reader, bytes) = (store.reader(), br#"{"metadata":{"name":"web"}}"#);
+    /// let mut snapshot = reader.snapshot();
+    /// let head = reader.head_parser().parse(bytes)?;
+    /// reader.put_into(&mut snapshot, Object::new(head, &bytes[..]));
+    /// assert!(snapshot.get("web").is_some() && reader.is_empty());
+    /// # Ok::<(), windlass_indexer::HeadError>(())
+    /// ```
+    ///
+    /// An index that cannot read the object does not have it. The status does not list it.
+    pub fn put_into(&self, snapshot: &mut Snapshot, object: Object) {
+        // Indexes are user code and may panic, so they run before anything changes. They read the
+        // bytes before a resident layout drops them.
+        let indexes = snapshot.trees.indexes.iter();
+        let values: Vec<_> =
+            indexes.map(|tree| tree.index.read(&object).unwrap_or_default()).collect();
+        let object = self.shared.in_layout(Arc::new(object));
+        // The trees are persistent: this copies the nodes on its path, and shares the rest.
+        Arc::make_mut(&mut snapshot.trees).put(&object, &values);
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.trees.read().objects.len()
@@ -94,7 +121,14 @@ impl Reader {
 impl Snapshot {
     /// The object with a key. It searches the tree; [`Reader::get`] is faster.
     pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&Arc<Object>> {
-        self.trees.objects.get(key.into())
+        self.trees.objects.get(key.into()).map(|stored| &stored.object)
+    }
+
+    /// Removes an object from this snapshot and returns it. The store keeps it.
+    pub fn remove<'k>(&mut self, key: impl Into<KeyRef<'k>>) -> Option<Arc<Object>> {
+        let key = key.into();
+        self.get(key)?;
+        Arc::make_mut(&mut self.trees).delete(key)
     }
 
     /// The number of objects.
@@ -207,7 +241,7 @@ impl<'a> Iterator for Objects<'a> {
     fn next(&mut self) -> Option<&'a Arc<Object>> {
         loop {
             let object = match &mut self.walk {
-                Walk::Objects(objects) => objects.next()?,
+                Walk::Objects(objects) => &objects.next()?.object,
                 Walk::Index(entries, value) => {
                     &entries.next().filter(|entry| *entry.value == **value)?.object
                 }

@@ -53,8 +53,15 @@ pub(crate) struct Shared {
 /// All objects and indexes in order, at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Trees {
-    pub(crate) objects: Tree<Arc<Object>>,
+    pub(crate) objects: Tree<Stored>,
     pub(crate) indexes: Vec<IndexTree>,
+}
+
+/// An object, and where it is in the indexes.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) object: Arc<Object>,
+    pub(crate) postings: Arc<[Posting]>,
 }
 
 #[derive(Clone, Debug)]
@@ -109,11 +116,10 @@ impl Shared {
 
     /// The object in the form of the store's layout.
     pub(crate) fn in_layout(&self, object: Arc<Object>) -> Arc<Object> {
-        let body = match (&self.resident, &object.body) {
-            (Some(decoder), _) => decoder.resident_body(&object),
-            (None, Body::Bytes(_)) => return object,
-            (None, _) => Body::Undecodable(DecodeError::without_bytes(object.head(), "JSON")),
+        let (Some(decoder), Body::Bytes(bytes)) = (&self.resident, &object.body) else {
+            return object;
         };
+        let body = decoder.resident_body(object.head(), bytes);
         let head =
             Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
         Arc::new(Object { head, body })
@@ -161,48 +167,43 @@ impl Trees {
         Self { objects: Tree::new(), indexes: Vec::new() }
     }
 
-    /// The postings of an object with the given values, one set for each index.
-    pub(crate) fn postings(&self, values: &[BTreeSet<String>]) -> Box<[Posting]> {
+    /// Puts an object in the place of the one with the same key. `values` are those that each index
+    /// has of it.
+    pub(crate) fn put(&mut self, object: &Arc<Object>, values: &[BTreeSet<String>]) {
         let indexes = self.indexes.iter().zip(values).enumerate();
-        let postings = indexes.flat_map(|(index, (tree, values))| {
-            values.iter().map(move |value| Posting { index, value: tree.entries.share(value) })
-        });
-        postings.collect()
-    }
-
-    /// Puts an object in the place of the version with the postings `old`.
-    pub(crate) fn put(&mut self, object: &Arc<Object>, postings: &[Posting], old: &[Posting]) {
-        let key = object.head().key().as_ref();
-        self.unpost(key, old.iter().filter(|posting| !postings.contains(posting)));
-        for posting in postings {
-            let value = Arc::clone(&posting.value);
-            let entry = IndexEntry { value, object: Arc::clone(object) };
-            self.indexes[posting.index].entries.insert(entry);
+        let postings: Vec<_> =
+            indexes.flat_map(|(number, (index, values))| index.postings(number, values)).collect();
+        for Posting { index, value } in &postings {
+            let entry = IndexEntry { value: Arc::clone(value), object: Arc::clone(object) };
+            self.indexes[*index].entries.insert(entry);
         }
-        self.objects.insert(Arc::clone(object));
+        let replaced = self.objects.insert(Stored::new(object, postings.clone()));
+        let old = replaced.iter().flat_map(|replaced| &*replaced.postings);
+        let gone = old.filter(|posting| !postings.contains(posting));
+        self.unpost(object.head().key().as_ref(), gone);
     }
 
-    pub(crate) fn delete(&mut self, key: KeyRef<'_>, postings: &[Posting]) {
-        self.unpost(key, postings);
-        self.objects.remove(key);
+    pub(crate) fn delete(&mut self, key: KeyRef<'_>) -> Option<Arc<Object>> {
+        let Stored { object, postings } = self.objects.remove(key)?;
+        self.unpost(key, &*postings);
+        Some(object)
     }
 
-    /// The postings of an object that these trees hold.
-    pub(crate) fn postings_of(&self, object: &Arc<Object>) -> Vec<Posting> {
-        let mut postings = Vec::new();
-        for (index, IndexTree { index: of, entries }) in self.indexes.iter().enumerate() {
-            if of.needs_bytes && object.bytes().is_none() {
-                // A resident store has dropped what the index reads.
-                let held = entries.iter().filter(|entry| Arc::ptr_eq(&entry.object, object));
-                let value = |entry: &IndexEntry| Arc::clone(&entry.value);
-                postings.extend(held.map(|entry| Posting { index, value: value(entry) }));
-            } else {
-                let values = of.read(object).unwrap_or_default();
-                let share = |value: &String| entries.share(value);
-                postings.extend(values.iter().map(|value| Posting { index, value: share(value) }));
+    /// Adds an index, with all objects.
+    pub(crate) fn add_index(&mut self, index: Arc<Registered>) {
+        let number = self.indexes.len();
+        let mut added = IndexTree { index, entries: Tree::new() };
+        for Stored { object, postings } in self.objects.clone().iter() {
+            let values = added.index.values(object);
+            let new: Vec<_> = added.postings(number, &values).collect();
+            for posting in &new {
+                let value = Arc::clone(&posting.value);
+                added.entries.insert(IndexEntry { value, object: Arc::clone(object) });
             }
+            let postings = postings.iter().cloned().chain(new).collect();
+            self.objects.insert(Stored::new(object, postings));
         }
-        postings
+        self.indexes.push(added);
     }
 
     /// Removes an object from indexes.
@@ -221,16 +222,31 @@ impl Trees {
     }
 }
 
-impl Entry for Arc<Object> {
+impl Stored {
+    fn new(object: &Arc<Object>, postings: Vec<Posting>) -> Self {
+        // An empty list by default takes no memory.
+        let postings = if postings.is_empty() { Arc::default() } else { postings.into() };
+        Self { object: Arc::clone(object), postings }
+    }
+}
+
+impl IndexTree {
+    /// The postings of an object with these values in this index, whose number is given.
+    fn postings(&self, index: usize, values: &BTreeSet<String>) -> impl Iterator<Item = Posting> {
+        values.iter().map(move |value| Posting { index, value: self.entries.share(value) })
+    }
+}
+
+impl Entry for Stored {
     type Bound = ObjectKey;
     type Probe<'a> = KeyRef<'a>;
 
     fn bound(&self) -> ObjectKey {
-        self.head().key().clone()
+        self.object.head().key().clone()
     }
 
     fn probe(&self) -> KeyRef<'_> {
-        self.head().key().as_ref()
+        self.object.head().key().as_ref()
     }
 
     fn compare(&self, probe: KeyRef<'_>) -> Ordering {

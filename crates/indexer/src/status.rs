@@ -62,13 +62,17 @@ impl Reader {
         });
         let index_bytes: usize =
             trees.indexes.iter().map(|tree| tree.entries.allocated_bytes()).sum();
-        // An object has one posting for each of its entries in an index.
-        let postings = trees.indexes.iter().map(|tree| tree.entries.len()).sum();
+        let postings = trees.objects.iter().map(|stored| &stored.postings);
+        let posting_bytes: usize = postings
+            .filter(|postings| !postings.is_empty())
+            .map(|postings| 2 * size_of::<usize>() + size_of_val(&**postings))
+            .sum();
         StoreStatus {
             objects: trees.objects.len(),
             object_bytes: self.object_bytes(),
-            structure_bytes: shared.map.allocated_bytes(postings)
+            structure_bytes: shared.map.allocated_bytes()
                 + trees.objects.allocated_bytes()
+                + posting_bytes
                 + index_bytes,
             interned_bytes: shared.interner.allocated_bytes(),
             types: decoders.iter().map(|decoder| type_status(decoder)).collect(),

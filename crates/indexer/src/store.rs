@@ -10,16 +10,15 @@ use serde::de::DeserializeOwned;
 
 use crate::decoder::{Decoder, estimate};
 use crate::error::IndexError;
-use crate::index::{Index, IndexEntry, Posting, Registered};
+use crate::index::{Index, Registered};
 use crate::interner::Interner;
 use crate::key::KeyRef;
 use crate::map::ObjectMap;
 use crate::object::{Body, Object};
 use crate::parser::{HeadError, HeadParser};
 use crate::reader::Reader;
-use crate::shared::{IndexTree, Shared, Trees};
+use crate::shared::{Shared, Trees};
 use crate::sync::Lock;
-use crate::tree::Tree;
 
 /// The default size of the hot set of each type: about two thousand decoded pods.
 pub const HOT_SET_BYTES: usize = 64 << 20;
@@ -108,43 +107,24 @@ impl Store {
     /// Puts an object in the place of the one with the same key, whatever their versions. The
     /// caller decides which version is newer.
     ///
-    /// An object from a resident store has no bytes. Unless this store is resident in the same
-    /// type, reading the object returns a [`DecodeError`](crate::DecodeError).
+    /// An object from a resident store has no bytes. It reads only as the type that it has there:
+    /// as any other one, it is a [`DecodeError`](crate::DecodeError), also for the view of an index.
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();
-        if let Some(held) = self.holds_without_bytes(&object) {
-            return Put { current: Arc::clone(&held), previous: Some(held) };
-        }
         // Indexes read the bytes before a resident layout drops them.
         let values: Vec<_> = self.indexes.iter().map(|index| index.values(&object)).collect();
         let object = self.shared.in_layout(object);
         let removed = {
             let mut trees = self.shared.trees.write();
-            let trees = Arc::make_mut(&mut trees);
-            let postings = trees.postings(&values);
-            let removed = self.shared.map.insert(Arc::clone(&object), postings.clone());
-            let old = removed.as_ref().map_or(&[][..], |removed| &removed.postings);
-            trees.put(&object, &postings, old);
-            removed
+            Arc::make_mut(&mut trees).put(&object, &values);
+            self.shared.map.insert(Arc::clone(&object))
         };
         self.shared.object_bytes.fetch_add(object.allocated_bytes(), Ordering::Relaxed);
-        let previous = removed.map(|removed| self.forget(removed.object));
+        let previous = removed.map(|removed| self.forget(removed));
         if let (Body::Undecodable(error), Some(decoder)) = (&object.body, &self.shared.resident) {
             decoder.hot_set.write().insert_undecodable(&object, error.clone());
         }
         Put { current: object, previous }
-    }
-
-    /// The held object, if `object` is the same version of it and both have no bytes. Indexes could
-    /// not read it again, and nothing has changed.
-    fn holds_without_bytes(&self, object: &Object) -> Option<Arc<Object>> {
-        if object.bytes().is_some() {
-            return None;
-        }
-        let held = self.reader().get(object.head().key())?;
-        let (new, old) = (object.head(), held.head());
-        let is_same = new.uid() == old.uid() && new.resource_version() == old.resource_version();
-        (is_same && held.bytes().is_none()).then_some(held)
     }
 
     /// Deletes an object and returns it.
@@ -153,17 +133,17 @@ impl Store {
         let removed = {
             let mut trees = self.shared.trees.write();
             let removed = self.shared.map.remove(key)?;
-            Arc::make_mut(&mut trees).delete(key, &removed.postings);
+            Arc::make_mut(&mut trees).delete(key);
             removed
         };
         for index in &self.indexes {
-            index.forget(removed.object.head().key());
+            index.forget(removed.head().key());
         }
         self.deletes += 1;
         if self.deletes.is_multiple_of(SHRINK_AFTER) {
             self.shared.map.shrink();
         }
-        Some(self.forget(removed.object))
+        Some(self.forget(removed))
     }
 
     /// Adds an index. It contains all objects when this returns. Readers see the complete index or
@@ -177,33 +157,18 @@ impl Store {
         if self.has_index::<I>() {
             return Err(IndexError::Duplicate { index: index.name });
         }
-        let snapshot = Arc::clone(&*self.shared.trees.read());
+        let mut trees = Trees::clone(&self.shared.trees.read());
         if let Some(decoder) = &self.shared.resident
             && index.needs_bytes
-            && snapshot.objects.len() > 0
+            && trees.objects.len() > 0
         {
             return Err(IndexError::NoBytes { index: index.name, resident: decoder.name });
         }
-        let number = self.indexes.len();
-        let mut entries = Tree::new();
         // The index is user code and may panic, so nothing changes until it has seen all objects.
-        let mut found = Vec::new();
-        for object in snapshot.objects.iter() {
-            let mut postings = Vec::new();
-            for value in index.values(object) {
-                let value = entries.share(&value);
-                postings.push(Posting { index: number, value: Arc::clone(&value) });
-                entries.insert(IndexEntry { value, object: Arc::clone(object) });
-            }
-            found.push((Arc::clone(object), postings));
-        }
-        for (object, postings) in found {
-            self.shared.map.add_postings(object.head().key(), postings);
-        }
-        drop(snapshot);
         let index = Arc::new(index);
-        self.indexes.push(Arc::clone(&index));
-        Arc::make_mut(&mut *self.shared.trees.write()).indexes.push(IndexTree { index, entries });
+        trees.add_index(Arc::clone(&index));
+        *self.shared.trees.write() = Arc::new(trees);
+        self.indexes.push(index);
         Ok(())
     }
 

@@ -36,16 +36,19 @@ pub(crate) trait Entry: Clone {
     fn compare_bound(bound: &Self::Bound, probe: Self::Probe<'_>) -> Ordering;
 }
 
+#[derive(Clone)]
 pub(crate) struct Tree<E: Entry> {
     root: Arc<Node<E>>,
     len: usize,
 }
 
+#[derive(Clone)]
 enum Node<E: Entry> {
     Leaf(Vec<E>),
     Inner(Vec<Child<E>>),
 }
 
+#[derive(Clone)]
 struct Child<E: Entry> {
     bound: E::Bound,
     node: Arc<Node<E>>,
@@ -67,15 +70,16 @@ impl<E: Entry> Tree<E> {
         self.len
     }
 
-    /// Inserts an entry, or replaces the one at its position.
-    pub(crate) fn insert(&mut self, entry: E) {
-        let (is_new, split) = Node::insert(&mut self.root, entry);
+    /// Inserts an entry. Returns the one that was at its position.
+    pub(crate) fn insert(&mut self, entry: E) -> Option<E> {
+        let (replaced, split) = Node::insert(&mut self.root, entry);
         if let Some(right) = split {
             let left = Arc::clone(&self.root);
             let bound = left.first_bound();
             self.root = Arc::new(Node::Inner(vec![Child { bound, node: left }, right]));
         }
-        self.len += usize::from(is_new);
+        self.len += usize::from(replaced.is_none());
+        replaced
     }
 
     /// Removes the entry at `probe`.
@@ -140,26 +144,23 @@ impl<E: Entry> Node<E> {
         }
     }
 
-    /// Returns whether the position was free, and the right part if the node was split.
-    fn insert(node: &mut Arc<Self>, entry: E) -> (bool, Option<Child<E>>) {
+    /// Returns the entry that was replaced, and the right part if the node was split.
+    fn insert(node: &mut Arc<Self>, entry: E) -> (Option<E>, Option<Child<E>>) {
         match Arc::make_mut(node) {
             Self::Leaf(entries) => {
                 match entries.binary_search_by(|other| other.compare(entry.probe())) {
-                    Ok(at) => {
-                        entries[at] = entry;
-                        (false, None)
-                    }
+                    Ok(at) => (Some(std::mem::replace(&mut entries[at], entry)), None),
                     Err(at) => {
                         let right = insert_at(entries, at, entry);
-                        (true, right.map(|right| Self::Leaf(right).into_child()))
+                        (None, right.map(|right| Self::Leaf(right).into_child()))
                     }
                 }
             }
             Self::Inner(children) => {
                 let at = child_at::<E>(children, entry.probe());
-                let (is_new, split) = Self::insert(&mut children[at].node, entry);
+                let (replaced, split) = Self::insert(&mut children[at].node, entry);
                 let right = split.and_then(|split| insert_at(children, at + 1, split));
-                (is_new, right.map(|right| Self::Inner(right).into_child()))
+                (replaced, right.map(|right| Self::Inner(right).into_child()))
             }
         }
     }
@@ -271,27 +272,6 @@ impl<'a, E: Entry> Iterator for Iter<'a, E> {
                 None => drop(self.path.pop()),
             }
         }
-    }
-}
-
-impl<E: Entry> Clone for Tree<E> {
-    fn clone(&self) -> Self {
-        Self { root: Arc::clone(&self.root), len: self.len }
-    }
-}
-
-impl<E: Entry> Clone for Node<E> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Leaf(entries) => Self::Leaf(entries.clone()),
-            Self::Inner(children) => Self::Inner(children.clone()),
-        }
-    }
-}
-
-impl<E: Entry> Clone for Child<E> {
-    fn clone(&self) -> Self {
-        Self { bound: self.bound.clone(), node: Arc::clone(&self.node) }
     }
 }
 

@@ -236,7 +236,9 @@ fn an_object_of_a_resident_store_is_unreadable_elsewhere_not_a_panic() {
 
     let (mut compact, lister) = compact();
     compact.put(object);
-    assert!(lister.get("ns/a").expect_err("no bytes").to_string().contains("resident store"));
+    assert_eq!(lister.get("ns/a").expect("the same type").expect("there")["value"], 7);
+    let other = compact.reader().lister::<String>().expect("compact");
+    assert!(other.get("ns/a").expect_err("no bytes").to_string().contains("resident store"));
     put(&mut compact, "ns/a", 2, "", "8");
     assert_eq!(lister.get("ns/a").expect("bytes again").expect("there")["value"], 8);
 }

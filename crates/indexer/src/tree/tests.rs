@@ -69,8 +69,8 @@ proptest! {
         }
         for (number, (is_insert, key, value)) in steps.into_iter().enumerate() {
             if is_insert {
-                tree.insert((key, value));
-                model.insert(key, value);
+                let replaced = tree.insert((key, value)).map(|entry| entry.1);
+                prop_assert_eq!(replaced, model.insert(key, value));
             } else {
                 prop_assert_eq!(tree.remove(key).map(|entry| entry.1), model.remove(&key));
             }
@@ -106,7 +106,7 @@ const RUN: u16 = 40_000;
 /// A tree that was filled in order.
 fn run() -> Tree<(u16, u8)> {
     let mut tree = Tree::new();
-    (0..RUN).for_each(|key| tree.insert((key, 0)));
+    (0..RUN).for_each(|key| assert_eq!(tree.insert((key, 0)), None));
     tree
 }
 
