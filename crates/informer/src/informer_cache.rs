@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
-use crate::share::engine::{Engine, EngineSelection};
+use crate::share::engine::Engine;
 use crate::telemetry::status::InformerPhase;
 
 /// The result of a write, as the server answered it.
@@ -54,8 +54,11 @@ struct NameRule {
 
 impl InformerCache {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let EngineSelection { labels, labels_in, fields } = engine.selection();
-        let (names, has_other_fields) = name_rules(&fields);
+        let options = &engine.options;
+        // A source of the user need not support selectors.
+        let parse = |labels: &str| labels.parse::<Selector>().unwrap_or_default();
+        let (labels, labels_in) = (parse(&options.labels), options.watched_labels_in(parse));
+        let (names, has_other_fields) = name_rules(&options.fields);
         Self { engine, labels, labels_in, names, has_other_fields }
     }
 
@@ -84,14 +87,14 @@ impl InformerCache {
             None => is_wide(&self.labels) && self.labels_in.values().all(is_wide),
         };
         let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
-        let is_synced = *self.engine.phase().borrow() == InformerPhase::Synced;
+        let is_synced = *self.engine.phase.borrow() == InformerPhase::Synced;
         is_wide && is_unfiltered && is_synced && self.engine.feed_of(namespace).is_some()
     }
 
     /// Whether objects are cached as the server sends them, except for their managedFields: with
     /// more than metadata, and without a transform.
     pub fn is_whole(&self) -> bool {
-        self.engine.caches_whole_objects()
+        !self.engine.is_metadata_only() && self.engine.options.transform.is_none()
     }
 
     /// The cached version of an object; `None` if it is not cached.

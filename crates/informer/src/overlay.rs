@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use windlass_indexer::{Head, Object, Snapshot};
 
-use crate::decode::compact::{ManagedFields, ObjectScan};
+use crate::decode::compact::ObjectScan;
 use crate::informer_cache::{InformerCache, Written};
 
 /// The kind in which the server sends metadata alone.
@@ -37,7 +37,7 @@ impl InformerCache {
                 return;
             }
         };
-        let (managed_fields, is_metadata_only) = self.engine.extent();
+        let is_metadata_only = self.engine.is_metadata_only();
         let present = snapshot.get(head.key()).map(|object| object.head());
         let present = present.filter(|present| present.uid() == head.uid());
         // Answers in different forms may come in another order than their writes.
@@ -48,7 +48,7 @@ impl InformerCache {
         let is_certain = present.is_some() || !self.has_other_fields;
         if !self.selects(head) || !is_certain {
             snapshot.remove(head.key());
-        } else if let Some(object) = self.ingest(answer, managed_fields, is_metadata_only) {
+        } else if let Some(object) = self.ingest(answer, is_metadata_only) {
             self.engine.cache.reader.put_into(snapshot, object);
         }
     }
@@ -64,13 +64,9 @@ impl InformerCache {
     }
 
     /// The object in an answer as the cache would hold it; `None` if it would be quarantined.
-    fn ingest(
-        &self,
-        answer: &[u8],
-        managed_fields: ManagedFields,
-        is_metadata_only: bool,
-    ) -> Option<Object> {
+    fn ingest(&self, answer: &[u8], is_metadata_only: bool) -> Option<Object> {
         let metadata = if is_metadata_only { Some(metadata_of(answer)?) } else { None };
+        let managed_fields = self.engine.options.managed_fields;
         let kept = ObjectScan::copy_of(metadata.as_deref().unwrap_or(answer), managed_fields)?;
         self.engine.ingest().object(kept).ok()
     }

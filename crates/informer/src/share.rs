@@ -11,6 +11,7 @@ pub(crate) mod factory;
 pub(crate) mod informer;
 pub(crate) mod judge;
 pub(crate) mod listener;
+pub(crate) mod listing;
 pub(crate) mod lock;
 pub(crate) mod options;
 pub(crate) mod registration;

@@ -23,7 +23,9 @@ use crate::reflect::gathered::Gathered;
 use crate::reflect::reflector::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
-use crate::share::cache::{Cache, ListOutcome, Listing, Received};
+use crate::share::cache::Cache;
+use crate::share::judge::{ListOutcome, Received};
+use crate::share::listing::Listing;
 use crate::share::options::InformerOptions;
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::Observation;
@@ -181,7 +183,8 @@ impl Feed {
             let complete = self.reflector.position().cloned();
             let is_after_refused = self.reflector.is_last_list_refused();
             let namespace = self.telemetry.namespace();
-            self.listing = Some(self.cache.begin_list(namespace, complete, is_after_refused));
+            let known = &self.cache.reader;
+            self.listing = Some(Listing::begin(known, namespace, complete, is_after_refused));
             (self.list_began, self.list) = (Instant::now(), Progress::default());
             self.telemetry.report(&Observation::ListBegun { is_relist: self.has_listed });
         } else if self.listing.is_none() {

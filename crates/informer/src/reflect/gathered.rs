@@ -13,7 +13,7 @@ use std::vec::Drain;
 
 use tokio::time::Instant;
 
-use crate::share::cache::Received;
+use crate::share::judge::Received;
 
 /// When this many bytes are gathered, about forty pods, they go to the cache.
 const BYTES_MAX: usize = 1 << 18;

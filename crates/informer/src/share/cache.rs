@@ -9,23 +9,19 @@
 //! and is registered in one step, so that it misses nothing and gets nothing twice. Feeds take
 //! the lock once or a few times for each chunk of a body; readers never take it.
 
-mod listing;
 mod members;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
-use windlass_indexer::{Index, IndexError, Object, ObjectKey, Reader, ResourceVersion, Store};
+use windlass_indexer::{Index, IndexError, Reader, Store};
 
-use crate::decode::frames::Change;
 use crate::decode::ingest::Quarantine;
 use crate::share::backlog::Notice;
-use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState, ReplaceList};
-use crate::share::judge::{self, ItemVerdict};
+use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState};
+use crate::share::judge::{Judge, ListOutcome, Received};
+use crate::share::listing::Listing;
 use crate::share::lock::lock;
-pub(crate) use listing::Listing;
 use members::Member;
 pub(crate) use members::Task;
 
@@ -40,85 +36,18 @@ pub(crate) struct Cache {
 
 struct State {
     store: Store,
-    reader: Reader,
-    fifo: DeltaFifo,
     /// The handlers and subscriptions.
     members: Vec<Member>,
     /// How many feeds have not completed their first list.
     feeds_not_listed: usize,
     is_closed: bool,
-    /// Notices for the handlers. Kept between chunks for its allocation.
-    pending_notices: Vec<PendingNotice>,
 }
-
-struct PendingNotice {
-    notice: Notice,
-    /// Only for handlers whose resync is due.
-    is_sync: bool,
-}
-
-/// An object from a feed.
-#[derive(Debug)]
-pub(crate) enum Received {
-    /// An item of a list, streamed or not.
-    Item(Object),
-    /// A change.
-    Change(Change, Object),
-    /// A deletion whose object cannot be read, except for its key.
-    Gone(ObjectKey),
-}
-
-impl Received {
-    /// The length of its JSON.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Item(object) | Self::Change(_, object) => object.bytes().map_or(0, <[u8]>::len),
-            Self::Gone(_) => 0,
-        }
-    }
-
-    /// See [`Object::move_bytes`].
-    pub(crate) fn move_bytes(&mut self) -> Option<Box<[u8]>> {
-        match self {
-            Self::Item(object) | Self::Change(_, object) => object.move_bytes(),
-            Self::Gone(_) => None,
-        }
-    }
-}
-
-/// How a list ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListOutcome {
-    /// The cache equals the list.
-    Applied {
-        /// How many objects were deleted because the list did not have them.
-        swept: u64,
-        /// How many objects of the list were missing from the cache, or different there, although
-        /// an earlier watch should have reported them.
-        repaired: u64,
-        /// The cluster was restored from a backup: versions went back, twice in a row.
-        is_restored: bool,
-    },
-    /// The version of an object went back, for the first time. Nothing was deleted.
-    WentBack,
-}
-
-/// The capacity for notices that is kept between two chunks.
-const NOTICES_KEPT: usize = 1_024;
 
 impl Cache {
     /// `feeds` is the number of feeds. The cache is synced when each has completed a list.
     pub(crate) fn new(store: Store, feeds: usize) -> Self {
         let reader = store.reader();
-        let state = State {
-            store,
-            reader: reader.clone(),
-            fifo: DeltaFifo::default(),
-            members: Vec::new(),
-            feeds_not_listed: feeds,
-            is_closed: false,
-            pending_notices: Vec::new(),
-        };
+        let state = State { store, members: Vec::new(), feeds_not_listed: feeds, is_closed: false };
         Self {
             state: Mutex::new(state),
             reader,
@@ -133,23 +62,6 @@ impl Cache {
         if state.store.has_index::<I>() { Ok(()) } else { state.store.add_index(index) }
     }
 
-    /// Begins a list of a namespace, or of everything.
-    pub(crate) fn begin_list(
-        &self,
-        namespace: Option<&str>,
-        cached_up_to: Option<ResourceVersion>,
-        is_after_refused: bool,
-    ) -> Listing {
-        Listing {
-            list: ReplaceList::begin(&self.reader, namespace),
-            cached_up_to,
-            is_after_refused,
-            went_back: false,
-            held_back: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
-        }
-    }
-
     /// Applies what has arrived, in order. Returns how many objects were dropped, because they were
     /// older than the cached ones.
     pub(crate) fn apply(
@@ -159,51 +71,32 @@ impl Cache {
         is_initial: bool,
     ) -> u64 {
         let Some(mut state) = self.lock_if_usable() else { return 0 };
+        let mut judge = Judge::new(&self.reader);
         let mut dropped = 0;
         for arrived in arrived {
-            let is_stale = state.judge(arrived, listing.as_deref_mut());
-            dropped += u64::from(is_stale);
+            dropped += u64::from(judge.judge(arrived, listing.as_deref_mut()));
         }
-        state.apply_queued(None, is_initial);
+        state.apply(judge.fifo, is_initial);
         dropped
     }
 
-    /// Ends a list that is complete. With `is_new_epoch`, the list replaces the cache even where
-    /// the cache has higher versions.
-    ///
-    /// A restored cluster is also recognized by an object with a lower version than the cached one,
-    /// if the list before was refused for that reason. The version of the list itself may be higher
-    /// again by then.
+    /// Ends a list that is complete: see [`Judge::end_list`].
     pub(crate) fn end_list(
         &self,
-        listing: Listing,
+        mut listing: Listing,
         is_new_epoch: bool,
         is_initial: bool,
     ) -> ListOutcome {
         let Some(mut state) = self.lock_if_usable() else {
             return ListOutcome::Applied { swept: 0, repaired: 0, is_restored: false };
         };
-        if listing.went_back {
-            return ListOutcome::WentBack;
+        let mut judge = Judge::new(&self.reader);
+        let outcome = judge.end_list(&mut listing, is_new_epoch);
+        if outcome != ListOutcome::WentBack {
+            self.quarantine.sweep(listing.namespace.as_deref(), &listing.unreadable);
         }
-        let went_back = listing.held_back.values().any(|object| {
-            let held = state.held(object.head().key());
-            held.is_some_and(|held| judge::goes_back(held.head(), object.head()))
-        });
-        let is_restored = is_new_epoch || went_back;
-        let mut list = listing.list;
-        self.quarantine.sweep(list.namespace(), &listing.unreadable);
-        let mut repaired = 0;
-        for object in listing.held_back.into_values() {
-            if !is_restored && state.is_resident_version(&object) {
-                continue;
-            }
-            repaired += u64::from(!is_restored);
-            state.fifo.replace(&mut list, object);
-        }
-        let swept = state.fifo.end_replace(list, &self.reader) as u64;
-        state.apply_queued(None, is_initial);
-        ListOutcome::Applied { swept, repaired, is_restored }
+        state.apply(judge.fifo, is_initial);
+        outcome
     }
 
     /// A feed has completed its first list. Returns whether all have.
@@ -240,131 +133,35 @@ impl Cache {
 }
 
 impl State {
-    /// The newest version of an object, queued or stored; `None` if there is none.
-    fn held(&self, key: &ObjectKey) -> Option<Arc<Object>> {
-        match self.fifo.newest(key) {
-            Some(delta) if delta.is_deleted() => None,
-            Some(delta) => Some(Arc::clone(delta.object())),
-            None => self.reader.get(key),
-        }
-    }
-
-    /// Whether this version of an object is in the cache, decoded and without its bytes.
-    fn is_resident_version(&self, object: &Object) -> bool {
-        self.held(object.head().key()).is_some_and(|held| {
-            let (old, new) = (held.head(), object.head());
-            held.bytes().is_none()
-                && old.uid() == new.uid()
-                && old.resource_version() == new.resource_version()
-        })
-    }
-
-    /// Queues an object if it is new. Returns whether it was older than the cached one.
-    fn judge(&mut self, arrived: Received, listing: Option<&mut Listing>) -> bool {
-        match arrived {
-            Received::Item(object) => {
-                let listing = listing.expect("an item must belong to a list");
-                self.judge_item(object, listing);
-                false
-            }
-            Received::Change(change, object) => {
-                if let Some(listing) = listing {
-                    listing.held_back.remove(object.head().key());
-                    if change == Change::Deleted {
-                        listing.list.unmark(object.head().key());
-                    }
-                }
-                self.judge_change(change, object)
-            }
-            Received::Gone(key) => {
-                if let Some(listing) = listing {
-                    listing.held_back.remove(&key);
-                    listing.list.unmark(&key);
-                }
-                if let Some(held) = self.held(&key) {
-                    self.fifo.push(Delta::tombstone(held));
-                }
-                false
-            }
-        }
-    }
-
-    fn judge_item(&mut self, object: Object, listing: &mut Listing) {
-        let key = object.head().key();
-        let held = self.held(key);
-        let held_head = held.as_ref().map(|held| held.head());
-        let held_bytes = held.as_ref().and_then(|held| held.bytes());
-        let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
-        let verdict = match judge::item(held_head, object.head(), listing.cached_up_to.as_ref()) {
-            // Some servers set no resource versions. Then the bytes are compared.
-            _ if object.head().resource_version().is_empty() && has_same_bytes => ItemVerdict::Same,
-            // After a restore, the same version may belong to a different object.
-            ItemVerdict::Same if listing.is_after_refused && !has_same_bytes => {
-                ItemVerdict::Contradiction
-            }
-            verdict => verdict,
-        };
-        listing.held_back.remove(key);
-        match verdict {
-            ItemVerdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
-            // With the key of the held object, so that the mark shares its text.
-            ItemVerdict::Same => {
-                listing.list.mark(held_head.map_or(key, |head| head.key()));
-            }
-            ItemVerdict::Contradiction
-                if !listing.is_after_refused
-                    && held_head.is_some_and(|held| judge::goes_back(held, object.head())) =>
-            {
-                listing.went_back = true;
-            }
-            ItemVerdict::Contradiction => {
-                listing.list.mark(key);
-                listing.held_back.insert(key.clone(), Arc::new(object));
-            }
-        }
-    }
-
-    /// Queues a change if it is new. Returns whether it was older than the cached object.
-    fn judge_change(&mut self, change: Change, object: Object) -> bool {
-        let held = self.held(object.head().key());
-        if held.as_ref().is_some_and(|held| judge::is_stale(change, held.head(), object.head())) {
-            return true;
-        }
-        let object = Arc::new(object);
-        match change {
-            Change::Added => self.fifo.push(Delta::Added(object)),
-            Change::Modified => self.fifo.push(Delta::Updated(object)),
-            Change::Deleted if held.is_some() => {
-                self.fifo.push(Delta::Deleted { object, state: FinalState::Final });
-            }
-            // Its deletion was reported before, for instance by a list.
-            Change::Deleted => {}
-        }
-        false
-    }
-
-    /// Applies what is queued and notifies the handlers. Syncs go only to handlers whose resync is
-    /// due at `resync`.
-    fn apply_queued(&mut self, resync: Option<Instant>, is_initial: bool) {
-        while let Some(deltas) = self.fifo.pop() {
+    /// Applies what is queued to the store, and notifies the handlers.
+    fn apply(&mut self, mut fifo: DeltaFifo, is_initial: bool) {
+        let mut notices = Vec::new();
+        while let Some(deltas) = fifo.pop() {
             for delta in deltas {
-                self.apply(delta, is_initial);
+                self.apply_delta(delta, is_initial, &mut notices);
             }
         }
         for member in &self.members {
-            let is_due = resync.is_some_and(|now| member.due.is_some_and(|due| due <= now));
-            let pending = self.pending_notices.iter().filter(|it| is_due || !it.is_sync);
-            member.listener.push(pending.map(|it| it.notice.clone()));
+            member.listener.push(notices.iter().cloned());
         }
-        self.pending_notices.clear();
-        // A resync may have been large.
-        self.pending_notices.shrink_to(NOTICES_KEPT);
     }
 
-    fn apply(&mut self, delta: Delta, is_initial: bool) {
+    fn apply_delta(&mut self, delta: Delta, is_initial: bool, notices: &mut Vec<Notice>) {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
-                self.put(object, is_initial);
+                let put = self.store.put(object);
+                let new = put.current;
+                match put.previous {
+                    Some(old) if old.head().uid() == new.head().uid() => {
+                        notices.push(Notice::Updated { old, new });
+                    }
+                    // Deleted and created again under the same name.
+                    Some(old) => {
+                        notices.push(Notice::Deleted { object: old, state: FinalState::LastKnown });
+                        notices.push(Notice::Added { object: new, initial: false });
+                    }
+                    None => notices.push(Notice::Added { object: new, initial: is_initial }),
+                }
             }
             Delta::Deleted { object, state } => {
                 let Some(removed) = self.store.delete(object.head().key()) else { return };
@@ -373,78 +170,33 @@ impl State {
                 let is_held = removed.head().uid() == object.head().uid();
                 let (object, state) =
                     if is_held { (object, state) } else { (removed, FinalState::LastKnown) };
-                self.push_notice(Notice::Deleted { object, state });
+                notices.push(Notice::Deleted { object, state });
             }
-            Delta::Sync(object) => {
-                let notice = Notice::Updated { old: Arc::clone(&object), new: object };
-                self.pending_notices.push(PendingNotice { notice, is_sync: true });
-            }
-        }
-    }
-
-    fn put(&mut self, object: Arc<Object>, is_initial: bool) {
-        let put = self.store.put(object);
-        let new = put.current;
-        match put.previous {
-            Some(old) if old.head().uid() == new.head().uid() => {
-                self.push_notice(Notice::Updated { old, new });
-            }
-            // Deleted and created again under the same name.
-            Some(old) => {
-                self.push_notice(Notice::Deleted { object: old, state: FinalState::LastKnown });
-                self.push_notice(Notice::Added { object: new, initial: false });
-            }
-            None => self.push_notice(Notice::Added { object: new, initial: is_initial }),
-        }
-    }
-
-    fn push_notice(&mut self, notice: Notice) {
-        if !self.members.is_empty() {
-            self.pending_notices.push(PendingNotice { notice, is_sync: false });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use windlass_indexer::{HeadParser, Interner};
+    use tokio::time::Instant;
+    use windlass_indexer::{HeadParser, Interner, Object};
 
     use super::*;
 
-    fn object(name: &str) -> Object {
+    fn item(name: &str) -> Received {
         let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
         let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
-        Object::new(head, json.into_bytes())
-    }
-
-    fn item(name: &str) -> Received {
-        Received::Item(object(name))
-    }
-
-    #[test]
-    fn an_object_is_deleted_once_and_an_unknown_one_never() {
-        let cache = Cache::new(Store::new(), 1);
-        let mut list = cache.begin_list(None, None, false);
-        cache.apply([item("a")].into_iter(), Some(&mut list), true);
-        let mut state = lock(&cache.state);
-        for name in ["a", "a", "unknown"] {
-            let deletion = Received::Change(Change::Deleted, object(name));
-            assert!(!state.judge(deletion, None), "it does not count as stale");
-        }
-        let gone = ObjectKey::cluster("a");
-        assert!(!state.judge(Received::Gone(gone), None));
-        assert_eq!(state.fifo.pop().map(|deltas| deltas.len()), Some(1));
-        assert!(state.fifo.pop().is_none());
+        Received::Item(Object::new(head, json.into_bytes()))
     }
 
     #[test]
     fn a_closed_cache_does_not_change() {
         let cache = Cache::new(Store::new(), 1);
-        let mut first = cache.begin_list(None, None, false);
+        let mut first = Listing::begin(&cache.reader, None, None, false);
         cache.apply([item("a")].into_iter(), Some(&mut first), true);
         assert_eq!(cache.reader.len(), 1);
         // This list would delete it.
-        let mut second = cache.begin_list(None, None, false);
+        let mut second = Listing::begin(&cache.reader, None, None, false);
         cache.close();
         cache.apply([item("b")].into_iter(), Some(&mut second), false);
         cache.end_list(second, false, false);

@@ -3,7 +3,6 @@
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
 //! does the resyncs and supervises the others. A feed that panics fails the whole informer.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::runtime::Handle;
@@ -12,9 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use windlass_indexer::Selector;
 
-use crate::decode::compact::ManagedFields;
 use crate::decode::ingest::Ingest;
 use crate::error::{InformerError, Stopped};
 use crate::reflect::feed::Feed;
@@ -41,11 +38,13 @@ pub(crate) enum ObjectSource {
 pub(crate) struct Engine {
     pub(crate) resource: Resource,
     object_source: ObjectSource,
-    /// Can change until the informer runs: see [`Engine::want_whole_objects`].
-    options: Mutex<InformerOptions>,
+    pub(crate) options: InformerOptions,
+    /// Whether the server is asked for nothing but metadata. Can change until the informer runs:
+    /// see [`Engine::want_whole_objects`].
+    metadata_only: Mutex<bool>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: CancellationToken,
-    phase: watch::Sender<InformerPhase>,
+    pub(crate) phase: watch::Sender<InformerPhase>,
     feeds: Vec<Arc<FeedTelemetry>>,
     /// Where the tasks of handlers run, once the informer runs.
     tasks: OnceLock<(TaskTracker, Handle)>,
@@ -53,21 +52,12 @@ pub(crate) struct Engine {
     joined: Notify,
 }
 
-/// What an informer selects.
-pub(crate) struct EngineSelection {
-    /// The label selector.
-    pub(crate) labels: Selector,
-    /// Those of namespaces that have one of their own.
-    pub(crate) labels_in: BTreeMap<String, Selector>,
-    /// The field selector as it was given.
-    pub(crate) fields: String,
-}
-
 impl Engine {
     pub(crate) fn new(
         resource: Resource,
         object_source: ObjectSource,
         options: InformerOptions,
+        metadata_only: bool,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, InformerError> {
         let namespaces: Vec<_> = match &options.namespaces {
@@ -79,15 +69,14 @@ impl Engine {
         };
         for namespace in &namespaces {
             object_source
-                .source(&resource, &options, namespace.as_deref())
+                .source(&resource, &options, metadata_only, namespace.as_deref())
                 .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         }
         let observers = options.observers.clone();
         let telemetry =
             |namespace| FeedTelemetry::new(resource.clone(), namespace, observers.clone());
         let feeds: Vec<_> = namespaces.into_iter().map(telemetry).map(Arc::new).collect();
-        let indexes = options.indexes.clone();
-        let engine = Self {
+        let engine = Arc::new(Self {
             object_source,
             cache: Arc::new(Cache::new(options.store(), feeds.len())),
             stop,
@@ -95,18 +84,14 @@ impl Engine {
             feeds,
             tasks: OnceLock::new(),
             joined: Notify::new(),
-            options: Mutex::new(options),
+            options,
+            metadata_only: Mutex::new(metadata_only),
             resource,
-        };
-        engine.add_indexes(&indexes)?;
-        let engine = Arc::new(engine);
+        });
+        engine.add_indexes(&engine.options.indexes)?;
         let weak = Arc::downgrade(&engine);
         observers.notify(&engine.resource, &Observation::Created(StatusHandle::new(weak)));
         Ok(engine)
-    }
-
-    pub(crate) fn phase(&self) -> watch::Receiver<InformerPhase> {
-        self.phase.subscribe()
     }
 
     pub(crate) fn is_new(&self) -> bool {
@@ -123,7 +108,7 @@ impl Engine {
 
     /// Waits until its cache is complete. Cancel safe.
     pub(crate) async fn wait_for_sync(&self) -> Result<(), Stopped> {
-        let mut phase = self.phase();
+        let mut phase = self.phase.subscribe();
         let settled =
             phase.wait_for(|phase| !matches!(phase, InformerPhase::New | InformerPhase::Listing));
         tokio::select! {
@@ -140,19 +125,23 @@ impl Engine {
     /// Makes an informer that caches only metadata cache whole objects, if it does not run yet.
     /// Returns whether this was possible.
     pub(crate) fn want_whole_objects(&self) -> bool {
-        // Locked first: an informer that begins to run reads the options after its phase has
-        // changed.
-        let mut options = lock(&self.options);
+        // Locked first: an informer that begins to run reads this after its phase has changed.
+        let mut metadata_only = lock(&self.metadata_only);
         let is_new = self.is_new();
         if is_new {
-            options.metadata_only = false;
+            *metadata_only = false;
         }
         is_new
     }
 
+    /// Whether objects are cached with nothing but their metadata.
+    pub(crate) fn is_metadata_only(&self) -> bool {
+        *lock(&self.metadata_only)
+    }
+
     /// Another user asks for this informer. Checks the layout and adds the indexes.
     pub(crate) fn add_user(&self, wanted: &InformerOptions) -> Result<(), InformerError> {
-        let held = lock(&self.options);
+        let held = &self.options;
         if wanted.layout.is_some() && held.resident_type() != wanted.resident_type() {
             return Err(InformerError::Layout {
                 resource: self.resource.clone(),
@@ -160,17 +149,15 @@ impl Engine {
                 wanted: wanted.describe_layout(),
             });
         }
-        drop(held);
         self.add_indexes(&wanted.indexes)
     }
 
     /// Checks that the bytes of objects are cached.
     pub(crate) fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
-        let options = lock(&self.options);
-        if options.resident_type().is_none() {
+        if self.options.resident_type().is_none() {
             return Ok(());
         }
-        let (resource, held) = (self.resource.clone(), options.describe_layout());
+        let (resource, held) = (self.resource.clone(), self.options.describe_layout());
         Err(InformerError::NoBytes { resource, held, reader })
     }
 
@@ -188,7 +175,7 @@ impl Engine {
         default_name: &str,
         is_handler: bool,
     ) -> Arc<Listener> {
-        let merge_above = lock(&self.options).merge_above.unwrap_or(MERGE_ABOVE);
+        let merge_above = self.options.merge_above.unwrap_or(MERGE_ABOVE);
         let name = options.name.unwrap_or_else(|| default_name.to_owned());
         Arc::new(Listener::new(name, is_handler, options.resync.unwrap_or_default(), merge_above))
     }
@@ -210,35 +197,10 @@ impl Engine {
         }
     }
 
-    /// What it selects.
-    pub(crate) fn selection(&self) -> EngineSelection {
-        let options = lock(&self.options);
-        // A source of the user need not support selectors.
-        let parse = |labels: &str| labels.parse::<Selector>().unwrap_or_default();
-        EngineSelection {
-            labels: parse(&options.labels),
-            labels_in: options.watched_labels_in(parse),
-            fields: options.fields.clone(),
-        }
-    }
-
     /// Converts JSON to objects in the form in which they are cached.
     pub(crate) fn ingest(&self) -> Ingest {
-        let transform = lock(&self.options).transform.clone();
+        let transform = self.options.transform.clone();
         Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
-    }
-
-    /// What the cache holds of an object: how it treats managedFields, and whether it has only
-    /// metadata.
-    pub(crate) fn extent(&self) -> (ManagedFields, bool) {
-        let options = lock(&self.options);
-        (options.managed_fields, options.metadata_only)
-    }
-
-    /// Whether the cache has more than metadata, and no transform changes it.
-    pub(crate) fn caches_whole_objects(&self) -> bool {
-        let options = lock(&self.options);
-        !options.metadata_only && options.transform.is_none()
     }
 
     pub(crate) fn feeds(&self) -> &[Arc<FeedTelemetry>] {
@@ -276,7 +238,8 @@ impl Engine {
     }
 
     fn start_feeds(&self) -> JoinSet<()> {
-        let options = lock(&self.options).clone();
+        let options = &self.options;
+        let metadata_only = self.is_metadata_only();
         let server = match &self.object_source {
             ObjectSource::Server(_, server) => server.clone(),
             ObjectSource::Source(_) => ServerFeatures::default(),
@@ -285,7 +248,7 @@ impl Engine {
         for (number, telemetry) in self.feeds.iter().enumerate() {
             let source = self
                 .object_source
-                .source(&self.resource, &options, telemetry.namespace())
+                .source(&self.resource, options, metadata_only, telemetry.namespace())
                 .expect("the selection must have been checked when the informer was made");
             let seed = options.seed_for(&self.resource, number);
             let feed = Feed::new(
@@ -295,7 +258,7 @@ impl Engine {
                 source,
                 Reflector::new(options.reflector.clone(), server.clone(), seed),
                 self.ingest(),
-                &options,
+                options,
             );
             feeds.spawn(feed.run(self.stop.clone()));
         }
@@ -345,6 +308,7 @@ impl ObjectSource {
         &self,
         resource: &Resource,
         options: &InformerOptions,
+        metadata_only: bool,
         namespace: Option<&str>,
     ) -> Result<Arc<dyn ListWatch>, SelectionError> {
         let client = match self {
@@ -354,7 +318,7 @@ impl ObjectSource {
         let mut source = KubeListWatch::new(client.clone(), resource.clone())
             .label_selector(options.labels_of(namespace))?
             .field_selector(&options.fields)?
-            .metadata_only(options.metadata_only);
+            .metadata_only(metadata_only);
         if let Some(namespace) = namespace {
             source = source.namespace(namespace)?;
         }

@@ -370,9 +370,8 @@ impl SharedInformerFactory {
         if let Some(customise) = shared.custom.get(resource) {
             options = customise(options);
         }
-        let mut options = change(options);
-        options.metadata_only = metadata_only;
-        let identity = options.identity(resource);
+        let options = change(options);
+        let identity = options.identity(resource, metadata_only);
         let mut informers = lock(&shared.informers);
         if let Some((engine, user)) = find(&mut informers, &identity) {
             // Indexes are code of the user, and may take long with a full cache.
@@ -383,9 +382,14 @@ impl SharedInformerFactory {
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let object_source = ObjectSource::Server(shared.client.clone(), server);
-        let stop = shared.stop.child_token();
-        let informer =
-            SharedInformer::with_object_source(object_source, resource.clone(), options, stop)?;
+        let (resource, stop) = (resource.clone(), shared.stop.child_token());
+        let informer = SharedInformer::with_object_source(
+            object_source,
+            resource,
+            options,
+            metadata_only,
+            stop,
+        )?;
         let (engine, user) = (Arc::clone(&informer.engine), Arc::downgrade(&informer.user));
         let entry = Entry { engine, user, is_started: false };
         informers.insert(identity, entry);
@@ -420,7 +424,7 @@ fn find(
 impl Entry {
     /// Whether it has users, and has not ended.
     fn is_used(&self) -> bool {
-        self.user.strong_count() > 0 && *self.engine.phase().borrow() != InformerPhase::Stopped
+        self.user.strong_count() > 0 && *self.engine.phase.borrow() != InformerPhase::Stopped
     }
 
     /// What another user needs; `None` if the informer stops.
@@ -437,7 +441,7 @@ impl Shared {
             // The user runs it, by `SharedInformer::run`, or it was stopped before.
             return;
         }
-        if let InformerPhase::Failed(message) = &*engine.phase().borrow() {
+        if let InformerPhase::Failed(message) = &*engine.phase.borrow() {
             let resource = engine.resource.clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }

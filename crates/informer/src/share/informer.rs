@@ -91,7 +91,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let object_source = ObjectSource::Server(client, ServerFeatures::default());
-        Self::with_object_source(object_source, resource, options, CancellationToken::new())
+        Self::with_object_source(object_source, resource, options, false, CancellationToken::new())
     }
 
     /// An informer of any source. The source is responsible for namespaces and selectors.
@@ -104,17 +104,18 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let object_source = ObjectSource::Source(Arc::new(source));
-        Self::with_object_source(object_source, resource, options, CancellationToken::new())
+        Self::with_object_source(object_source, resource, options, false, CancellationToken::new())
     }
 
     pub(crate) fn with_object_source(
         object_source: ObjectSource,
         resource: Resource,
         options: InformerOptions,
+        metadata_only: bool,
         stop: CancellationToken,
     ) -> Result<Self, InformerError> {
         let resync = options.resync;
-        let engine = Engine::new(resource, object_source, options, stop)?;
+        let engine = Engine::new(resource, object_source, options, metadata_only, stop)?;
         let user = Arc::new(engine.stop.clone().drop_guard());
         Self::with_engine(engine, user, resync)
     }
@@ -227,7 +228,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
 
     /// Whether the first lists are complete, and the informer has not stopped.
     pub fn has_synced(&self) -> bool {
-        *self.engine.phase().borrow() == InformerPhase::Synced
+        *self.engine.phase.borrow() == InformerPhase::Synced
     }
 
     /// Waits until [`has_synced`](Self::has_synced). Cancel safe.

@@ -1,18 +1,56 @@
-//! Decides whether an object that arrived is newer than the cached one, by uid and version.
+//! Decides which of the objects that arrive are new, by uid and version, and queues those.
 //!
 //! Invariants: within an epoch, the cached version of a uid never goes back, and an object never
 //! replaces a newer one of another uid. Versions that are not decimal have no order and count as
 //! newer unless they are equal. An object without a version always counts as newer.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use windlass_indexer::{Head, ResourceVersion};
+use windlass_indexer::{Head, Object, ObjectKey, Reader, ResourceVersion};
 
 use crate::decode::frames::Change;
+use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState};
+use crate::share::listing::Listing;
+
+/// An object from a feed.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// An item of a list, streamed or not.
+    Item(Object),
+    /// A change.
+    Change(Change, Object),
+    /// A deletion whose object cannot be read, except for its key.
+    Gone(ObjectKey),
+}
+
+/// How a list ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListOutcome {
+    /// The cache equals the list.
+    Applied {
+        /// How many objects were deleted because the list did not have them.
+        swept: u64,
+        /// How many objects of the list were missing from the cache, or different there, although
+        /// an earlier watch should have reported them.
+        repaired: u64,
+        /// The cluster was restored from a backup: versions went back, twice in a row.
+        is_restored: bool,
+    },
+    /// The version of an object went back, for the first time. Nothing was deleted.
+    WentBack,
+}
+
+/// Compares what arrives with what is cached or queued.
+pub(crate) struct Judge<'a> {
+    known: &'a Reader,
+    /// What is new. The caller applies it to the store.
+    pub(crate) fifo: DeltaFifo,
+}
 
 /// What to do with an item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemVerdict {
+enum ItemVerdict {
     /// It is newer.
     Apply,
     /// It equals the cached one.
@@ -22,12 +60,156 @@ pub(crate) enum ItemVerdict {
     Contradiction,
 }
 
+impl Received {
+    /// The length of its JSON.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Item(object) | Self::Change(_, object) => object.bytes().map_or(0, <[u8]>::len),
+            Self::Gone(_) => 0,
+        }
+    }
+
+    /// See [`Object::move_bytes`].
+    pub(crate) fn move_bytes(&mut self) -> Option<Box<[u8]>> {
+        match self {
+            Self::Item(object) | Self::Change(_, object) => object.move_bytes(),
+            Self::Gone(_) => None,
+        }
+    }
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(known: &'a Reader) -> Self {
+        Self { known, fifo: DeltaFifo::default() }
+    }
+
+    /// Queues an object if it is new. Returns whether it was older than the cached one.
+    pub(crate) fn judge(&mut self, arrived: Received, listing: Option<&mut Listing>) -> bool {
+        match arrived {
+            Received::Item(object) => {
+                self.item(object, listing.expect("an item must belong to a list"));
+                false
+            }
+            Received::Change(change, object) => {
+                if let Some(listing) = listing {
+                    listing.supersede(object.head().key(), change == Change::Deleted);
+                }
+                self.change(change, object)
+            }
+            Received::Gone(key) => {
+                if let Some(listing) = listing {
+                    listing.supersede(&key, true);
+                }
+                if let Some(held) = self.held(&key) {
+                    self.fifo.push(Delta::tombstone(held));
+                }
+                false
+            }
+        }
+    }
+
+    /// Queues what the end of a complete list decides: what it contradicted, and what it did not
+    /// have. With `is_new_epoch`, the list replaces the cache even where the cache has higher
+    /// versions.
+    ///
+    /// A restored cluster is also recognized by an object with a lower version than the cached one,
+    /// if the list before was refused for that reason. The version of the list itself may be higher
+    /// again by then.
+    pub(crate) fn end_list(&mut self, listing: &mut Listing, is_new_epoch: bool) -> ListOutcome {
+        if listing.went_back {
+            return ListOutcome::WentBack;
+        }
+        let held_back = std::mem::take(&mut listing.held_back);
+        let went_back = held_back.iter().any(|(key, object)| {
+            self.known.get(key).is_some_and(|held| goes_back(held.head(), object.head()))
+        });
+        let is_restored = is_new_epoch || went_back;
+        let mut repaired = 0;
+        for object in held_back.into_values() {
+            if !is_restored && self.is_resident_version(&object) {
+                continue;
+            }
+            repaired += u64::from(!is_restored);
+            self.fifo.replace(listing, object);
+        }
+        let swept = self.fifo.end_replace(listing, self.known) as u64;
+        ListOutcome::Applied { swept, repaired, is_restored }
+    }
+
+    /// The newest version of an object, queued or stored; `None` if there is none.
+    fn held(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        match self.fifo.newest(key) {
+            Some(delta) if delta.is_deleted() => None,
+            Some(delta) => Some(Arc::clone(delta.object())),
+            None => self.known.get(key),
+        }
+    }
+
+    /// Whether this version of an object is in the cache, decoded and without its bytes.
+    fn is_resident_version(&self, object: &Object) -> bool {
+        self.known.get(object.head().key()).is_some_and(|held| {
+            let (old, new) = (held.head(), object.head());
+            held.bytes().is_none()
+                && old.uid() == new.uid()
+                && old.resource_version() == new.resource_version()
+        })
+    }
+
+    fn item(&mut self, object: Object, listing: &mut Listing) {
+        let key = object.head().key();
+        let held = self.held(key);
+        let held_head = held.as_ref().map(|held| held.head());
+        let held_bytes = held.as_ref().and_then(|held| held.bytes());
+        let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
+        let verdict = match item(held_head, object.head(), listing.cached_up_to.as_ref()) {
+            // Some servers set no resource versions. Then the bytes are compared.
+            _ if object.head().resource_version().is_empty() && has_same_bytes => ItemVerdict::Same,
+            // After a restore, the same version may belong to a different object.
+            ItemVerdict::Same if listing.is_after_refused && !has_same_bytes => {
+                ItemVerdict::Contradiction
+            }
+            verdict => verdict,
+        };
+        listing.held_back.remove(key);
+        match verdict {
+            ItemVerdict::Apply => self.fifo.replace(listing, Arc::new(object)),
+            // With the key of the held object, so that the mark shares its text.
+            ItemVerdict::Same => listing.mark(held_head.map_or(key, |head| head.key())),
+            ItemVerdict::Contradiction
+                if !listing.is_after_refused
+                    && held_head.is_some_and(|held| goes_back(held, object.head())) =>
+            {
+                listing.went_back = true;
+            }
+            ItemVerdict::Contradiction => {
+                listing.mark(key);
+                listing.held_back.insert(key.clone(), Arc::new(object));
+            }
+        }
+    }
+
+    /// Queues a change if it is new. Returns whether it was older than the cached object.
+    fn change(&mut self, change: Change, object: Object) -> bool {
+        let held = self.held(object.head().key());
+        if held.as_ref().is_some_and(|held| is_stale(change, held.head(), object.head())) {
+            return true;
+        }
+        let object = Arc::new(object);
+        match change {
+            Change::Added => self.fifo.push(Delta::Added(object)),
+            Change::Modified => self.fifo.push(Delta::Updated(object)),
+            Change::Deleted if held.is_some() => {
+                self.fifo.push(Delta::Deleted { object, state: FinalState::Final });
+            }
+            // Its deletion was reported before, for instance by a list.
+            Change::Deleted => {}
+        }
+        false
+    }
+}
+
 /// Judges an item of a list. Everything up to the version `complete` is in the cache.
-pub(crate) fn item(
-    held: Option<&Head>,
-    arrived: &Head,
-    complete: Option<&ResourceVersion>,
-) -> ItemVerdict {
+fn item(held: Option<&Head>, arrived: &Head, complete: Option<&ResourceVersion>) -> ItemVerdict {
     match held {
         Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
             Some(Ordering::Equal) => ItemVerdict::Same,
@@ -48,7 +230,7 @@ pub(crate) fn item(
 
 /// Whether a change is not newer than the cached object. The reflector has already compared it with
 /// the position of the watch.
-pub(crate) fn is_stale(change: Change, held: &Head, arrived: &Head) -> bool {
+fn is_stale(change: Change, held: &Head, arrived: &Head) -> bool {
     match order(held, arrived) {
         Some(Ordering::Less) => true,
         // Some servers send a deletion with the last version of the object.
@@ -59,7 +241,7 @@ pub(crate) fn is_stale(change: Change, held: &Head, arrived: &Head) -> bool {
 
 /// Whether the version of an object went back. This happens only in a restored cluster, or if the
 /// server is stale.
-pub(crate) fn goes_back(held: &Head, arrived: &Head) -> bool {
+fn goes_back(held: &Head, arrived: &Head) -> bool {
     held.uid() == arrived.uid() && order(held, arrived) == Some(Ordering::Less)
 }
 
@@ -72,7 +254,7 @@ fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_indexer::{HeadParser, Interner};
+    use windlass_indexer::{HeadParser, Interner, Store};
 
     use super::*;
 
@@ -132,5 +314,26 @@ mod tests {
             item(None, &head("a", "v1"), Some(&ResourceVersion::new("9"))),
             ItemVerdict::Apply
         );
+    }
+
+    fn object(name: &str) -> Object {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
+        let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+        Object::new(head, json.into_bytes())
+    }
+
+    #[test]
+    fn an_object_is_deleted_once_and_an_unknown_one_never() {
+        let mut store = Store::new();
+        store.put(object("a"));
+        let known = store.reader();
+        let mut judge = Judge::new(&known);
+        for name in ["a", "a", "unknown"] {
+            let deletion = Received::Change(Change::Deleted, object(name));
+            assert!(!judge.judge(deletion, None), "it does not count as stale");
+        }
+        assert!(!judge.judge(Received::Gone(ObjectKey::cluster("a")), None));
+        assert_eq!(judge.fifo.pop().map(|deltas| deltas.len()), Some(1));
+        assert!(judge.fifo.pop().is_none());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,15 +35,20 @@ pub(crate) struct Listener {
     /// Whether it is a handler with its own task, and not a subscription.
     pub(crate) is_handler: bool,
     resync: Option<Duration>,
-    backlog: Mutex<Backlog>,
+    state: Mutex<State>,
     wake: Notify,
+    /// Not in `state`: it is read under the lock of `synced`, which is taken after that of `state`.
     closed: AtomicBool,
-    /// Whether an event was taken and is still being handled. Changed under the lock of the
-    /// backlog, so an event is always either pending, or taken with `busy` set.
-    busy: AtomicBool,
     synced: watch::Sender<bool>,
-    delivered: AtomicU64,
-    panics: AtomicU64,
+}
+
+struct State {
+    backlog: Backlog,
+    /// Whether an event was taken and is still being handled. So an event is always either pending,
+    /// or taken with `busy` set.
+    busy: bool,
+    delivered: u64,
+    panics: u64,
 }
 
 /// The status of a handler.
@@ -95,17 +100,15 @@ impl Listener {
         resync: Duration,
         merge_above: usize,
     ) -> Self {
+        let backlog = Backlog::new(merge_above);
         Self {
             name: name.into(),
             is_handler,
             resync: (!resync.is_zero()).then(|| resync.max(RESYNC_MIN)),
-            backlog: Mutex::new(Backlog::new(merge_above)),
+            state: Mutex::new(State { backlog, busy: false, delivered: 0, panics: 0 }),
             wake: Notify::new(),
             closed: AtomicBool::new(false),
-            busy: AtomicBool::new(false),
             synced: watch::Sender::new(false),
-            delivered: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
         }
     }
 
@@ -116,14 +119,14 @@ impl Listener {
 
     /// Adds notices, in order, and wakes the handler.
     pub(crate) fn push(&self, notices: impl Iterator<Item = Notice>) {
-        let mut backlog = lock(&self.backlog);
-        let was_empty = backlog.is_empty();
+        let mut state = lock(&self.state);
+        let was_empty = state.backlog.is_empty();
         for notice in notices {
-            backlog.push(notice);
+            state.backlog.push(notice);
         }
-        self.take_synced_mark(&mut backlog);
-        let has_news = was_empty && !backlog.is_empty();
-        drop(backlog);
+        self.take_synced_mark(&mut state.backlog);
+        let has_news = was_empty && !state.backlog.is_empty();
+        drop(state);
         // A handler that still has notices is awake.
         if has_news {
             self.wake.notify_one();
@@ -138,18 +141,17 @@ impl Listener {
                 return None;
             }
             let notice = {
-                let mut backlog = lock(&self.backlog);
-                let notice = backlog.pop();
-                self.take_synced_mark(&mut backlog);
-                self.busy.store(notice.is_some(), Ordering::Relaxed);
+                let mut state = lock(&self.state);
+                let notice = state.backlog.pop();
+                self.take_synced_mark(&mut state.backlog);
+                state.busy = notice.is_some();
+                let is_event = matches!(&notice, Some(notice) if notice.key().is_some());
+                state.delivered += u64::from(is_event);
                 notice
             };
             match notice {
                 Some(Notice::Synced) => drop(self.synced.send_replace(true)),
-                Some(notice) => {
-                    self.delivered.fetch_add(1, Ordering::Relaxed);
-                    return Some(notice);
-                }
+                Some(notice) => return Some(notice),
                 None => self.wake.notified().await,
             }
         }
@@ -188,15 +190,15 @@ impl Listener {
     }
 
     pub(crate) fn status(&self) -> HandlerStatus {
-        let backlog = lock(&self.backlog);
+        let state = lock(&self.state);
         HandlerStatus {
             name: self.name.to_string(),
             synced: self.has_synced(),
-            pending: backlog.len(),
-            busy: self.busy.load(Ordering::Relaxed),
-            delivered: self.delivered.load(Ordering::Relaxed),
-            merged: backlog.merged(),
-            panics: self.panics.load(Ordering::Relaxed),
+            pending: state.backlog.len(),
+            busy: state.busy,
+            delivered: state.delivered,
+            merged: state.backlog.merged(),
+            panics: state.panics,
         }
     }
 }
@@ -212,7 +214,7 @@ where
         let key = event.key().clone();
         // After a panic the handler is responsible for its own state.
         if catch_unwind(AssertUnwindSafe(|| handler.handle(event))).is_err() {
-            listener.panics.fetch_add(1, Ordering::Relaxed);
+            lock(&listener.state).panics += 1;
             let handler = &*listener.name;
             tracing::error!(handler, %key, "a handler panicked and has missed an event");
         }

@@ -48,7 +48,6 @@ pub struct InformerOptions {
     pub(crate) managed_fields: ManagedFields,
     pub(crate) transform: Option<Transform>,
     pub(crate) layout: Option<LayoutChoice>,
-    pub(crate) metadata_only: bool,
     pub(crate) hot_set_bytes: Option<usize>,
     /// Zero for never.
     pub(crate) resync: Duration,
@@ -238,7 +237,7 @@ impl InformerOptions {
         self
     }
 
-    pub(crate) fn identity(&self, resource: &Resource) -> Identity {
+    pub(crate) fn identity(&self, resource: &Resource, metadata_only: bool) -> Identity {
         Identity {
             resource: resource.clone(),
             namespaces: self.namespaces.clone(),
@@ -247,7 +246,7 @@ impl InformerOptions {
             fields: self.fields.clone(),
             transform: self.transform.as_ref().map(|transform| transform.name().to_owned()),
             keeps_managed_fields: self.managed_fields == ManagedFields::Keep,
-            metadata_only: self.metadata_only,
+            metadata_only,
         }
     }
 

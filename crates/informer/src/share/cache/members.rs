@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio::time::Instant;
+use windlass_indexer::Object;
 
 use super::Cache;
 use crate::error::Stopped;
@@ -53,14 +54,17 @@ impl Cache {
         state.members.iter_mut().filter_map(|member| member.task.take()).collect()
     }
 
-    /// Redelivers all objects to handlers whose resync is due. Returns when the next one is due.
+    /// Shows all objects again to handlers whose resync is due. Returns when the next one is due.
     pub(crate) fn resync(&self, now: Instant) -> Option<Instant> {
         let mut state = self.lock_if_usable()?;
-        let is_due = |member: &Member| member.due.is_some_and(|due| due <= now);
-        if state.members.iter().any(is_due) {
-            state.fifo.resync(&self.reader);
-            state.apply_queued(Some(now), false);
-            for member in state.members.iter_mut().filter(|member| is_due(member)) {
+        for member in &mut state.members {
+            if member.due.is_some_and(|due| due <= now) {
+                let all = self.reader.snapshot().all();
+                let again = |object: &Arc<Object>| Notice::Updated {
+                    old: Arc::clone(object),
+                    new: Arc::clone(object),
+                };
+                member.listener.push(all.iter().map(again));
                 member.due = member.listener.resync_after(now);
             }
         }

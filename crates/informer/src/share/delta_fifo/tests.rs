@@ -5,9 +5,9 @@ mod model;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use windlass_indexer::{HeadParser, Interner, Object, ObjectKey, Store};
+use windlass_indexer::{HeadParser, Interner, Object, ObjectKey, Reader, Store};
 
-use super::{Delta, DeltaFifo, FinalState, ReplaceList};
+use super::{Delta, DeltaFifo, FinalState, Listing};
 
 impl DeltaFifo {
     fn add(&mut self, object: Arc<Object>) {
@@ -41,6 +41,11 @@ fn object(key: &str, version: u64) -> Arc<Object> {
     object_of(key, "u", version)
 }
 
+/// A list of a namespace, or of all.
+fn begin(known: &Reader, namespace: Option<&str>) -> Listing {
+    Listing::begin(known, namespace, None, false)
+}
+
 /// A cache with these objects.
 fn cache(objects: &[(&str, u64)]) -> Store {
     let mut store = Store::new();
@@ -57,7 +62,6 @@ fn word(delta: &Delta) -> &'static str {
         Delta::Deleted { state: FinalState::Final, .. } => "deleted",
         Delta::Deleted { state: FinalState::LastKnown, .. } => "tombstone",
         Delta::Replaced(_) => "replaced",
-        Delta::Sync(_) => "sync",
     }
 }
 
@@ -66,7 +70,7 @@ fn text(deltas: &[Delta]) -> String {
     let words = deltas
         .iter()
         .map(|delta| format!("{} {}", word(delta), delta.object().head().resource_version()));
-    format!("{}: {}", deltas[0].key(), words.collect::<Vec<_>>().join(", "))
+    format!("{}: {}", deltas[0].object().head().key(), words.collect::<Vec<_>>().join(", "))
 }
 
 fn pop(fifo: &mut DeltaFifo) -> String {
@@ -82,25 +86,24 @@ fn pop_all(fifo: &mut DeltaFifo) -> Vec<String> {
 /// A complete list of everything.
 fn replace_all(fifo: &mut DeltaFifo, store: &Store, objects: &[Arc<Object>]) -> usize {
     let known = store.reader();
-    let mut list = ReplaceList::begin(&known, None);
+    let mut list = begin(&known, None);
     for object in objects {
         fifo.replace(&mut list, Arc::clone(object));
     }
-    fifo.end_replace(list, &known)
+    fifo.end_replace(&list, &known)
 }
 
 /// What the cache does with what it pops, as `added shop/web 5`.
 fn apply(store: &mut Store, deltas: Vec<Delta>) -> Vec<String> {
     let mut events = Vec::new();
     for delta in deltas {
-        let (key, version) =
-            (delta.key().clone(), delta.object().head().resource_version().to_string());
+        let (key, version) = (
+            delta.object().head().key().clone(),
+            delta.object().head().resource_version().to_string(),
+        );
         let event = match delta {
             Delta::Deleted { .. } => store.delete(&key).map(|_| "deleted"),
-            Delta::Added(object)
-            | Delta::Updated(object)
-            | Delta::Replaced(object)
-            | Delta::Sync(object) => {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
                 let is_new = store.put(object).previous.is_none();
                 Some(if is_new { "added" } else { "updated" })
             }
@@ -198,10 +201,10 @@ fn an_object_that_is_listed_as_it_is_held_queues_nothing_and_stays() {
     let store = cache(&[("shop/a", 1), ("shop/b", 2), ("shop/c", 3)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = ReplaceList::begin(&known, None);
+    let mut list = begin(&known, None);
     list.mark(known.get("shop/a").expect("held").head().key());
     fifo.replace(&mut list, object("shop/b", 9));
-    assert_eq!(fifo.end_replace(list, &known), 1);
+    assert_eq!(fifo.end_replace(&list, &known), 1);
     assert_eq!(pop_all(&mut fifo), ["shop/b: replaced 9", "shop/c: tombstone 3"]);
 }
 
@@ -210,7 +213,7 @@ fn an_interrupted_list_sweeps_nothing_and_the_next_one_sweeps_what_it_brought() 
     let mut store = cache(&[]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = ReplaceList::begin(&known, None);
+    let mut list = begin(&known, None);
     fifo.replace(&mut list, object("shop/applied", 1));
     apply_all(&mut fifo, &mut store);
     drop(list);
@@ -224,14 +227,14 @@ fn a_list_that_found_nothing_sweeps_nothing_of_what_came_while_it_was_read() {
     let mut store = cache(&[]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = ReplaceList::begin(&known, None);
+    let mut list = begin(&known, None);
     fifo.replace(&mut list, object("shop/a", 1));
     fifo.replace(&mut list, object("shop/b", 2));
     apply_all(&mut fifo, &mut store);
     // A streamed list can report changes before it is complete.
     fifo.delete(object("shop/b", 3));
     fifo.replace(&mut list, object("shop/a", 4));
-    assert_eq!(fifo.end_replace(list, &known), 0);
+    assert_eq!(fifo.end_replace(&list, &known), 0);
     assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/b 3", "updated shop/a 4"]);
 }
 
@@ -240,25 +243,16 @@ fn lists_of_several_namespaces_at_once_sweep_only_their_own() {
     let mut store = cache(&[("bank/a", 1), ("shop/a", 2), ("shop/b", 3), ("other/a", 4)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut shop = ReplaceList::begin(&known, Some("shop"));
-    let bank = ReplaceList::begin(&known, Some("bank"));
-    assert_eq!((shop.namespace(), bank.namespace()), (Some("shop"), Some("bank")));
+    let mut shop = begin(&known, Some("shop"));
+    let bank = begin(&known, Some("bank"));
     fifo.replace(&mut shop, object("shop/b", 7));
 
-    assert_eq!(fifo.end_replace(bank, &known), 1);
+    assert_eq!(fifo.end_replace(&bank, &known), 1);
     assert_eq!(apply_all(&mut fifo, &mut store), ["updated shop/b 7", "deleted bank/a 1"]);
 
-    assert_eq!(fifo.end_replace(shop, &known), 1);
+    assert_eq!(fifo.end_replace(&shop, &known), 1);
     assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/a 2"]);
     assert_eq!(known.len(), 2);
-}
-
-#[test]
-fn a_resync_shows_what_is_cached() {
-    let store = cache(&[("shop/a", 5), ("shop/b", 6)]);
-    let mut fifo = DeltaFifo::default();
-    fifo.resync(&store.reader());
-    assert_eq!(pop_all(&mut fifo), ["shop/a: sync 5", "shop/b: sync 6"]);
 }
 
 #[test]
@@ -275,7 +269,7 @@ fn a_list_does_not_come_out_as_one() {
     let mut store = cache(&[("shop/a", 1), ("shop/b", 2)]);
     let known = store.reader();
     let mut fifo = DeltaFifo::default();
-    let mut list = ReplaceList::begin(&known, None);
+    let mut list = begin(&known, None);
     fifo.replace(&mut list, object("shop/a", 10));
     assert_eq!(apply_all(&mut fifo, &mut store), ["updated shop/a 10"]);
     let seen: Vec<_> = known
@@ -286,7 +280,7 @@ fn a_list_does_not_come_out_as_one() {
         .collect();
     assert_eq!(seen, ["10", "2"], "one as the list has it, the other as it was");
 
-    assert_eq!(fifo.end_replace(list, &known), 1);
+    assert_eq!(fifo.end_replace(&list, &known), 1);
     assert_eq!(apply_all(&mut fifo, &mut store), ["deleted shop/b 2"]);
 }
 
@@ -328,7 +322,7 @@ fn the_cache_is_as_far_as_what_was_popped() {
     assert!(known.is_empty());
     for (versions, key) in [(["3"].as_slice(), "shop/a"), (&["3", "2"], "shop/b")] {
         let deltas = fifo.pop().expect("queued");
-        assert_eq!(deltas[0].key().to_string(), key);
+        assert_eq!(deltas[0].object().head().key().to_string(), key);
         apply(&mut store, deltas);
         let moment = known.snapshot().all();
         let held: Vec<_> =

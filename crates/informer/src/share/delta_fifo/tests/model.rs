@@ -10,8 +10,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use windlass_indexer::{HeadParser, Interner, Object, Reader, Store};
 
-use super::super::{Delta, DeltaFifo, FinalState, ReplaceList};
-use super::key_of;
+use super::super::{Delta, DeltaFifo, FinalState, Listing};
+use super::{begin, key_of};
 
 const KEYS: [&str; 6] = ["a/x", "a/y", "a/z", "b/x", "b/y", "b/z"];
 
@@ -26,7 +26,6 @@ enum Step {
     Listed(usize, u8),
     End(usize),
     Interrupt(usize),
-    Resync,
     /// Pops, and applies to the cache.
     Pop,
 }
@@ -42,7 +41,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (key, 0..3u8).prop_map(|(key, uid)| Step::Listed(key, uid)),
         2 => (0..2usize).prop_map(Step::End),
         1 => (0..2usize).prop_map(Step::Interrupt),
-        1 => Just(Step::Resync),
         6 => Just(Step::Pop),
     ];
     prop::collection::vec(step, 0..120)
@@ -67,7 +65,6 @@ fn text(delta: &Delta) -> String {
         Delta::Deleted { state: FinalState::Final, .. } => "deleted",
         Delta::Deleted { state: FinalState::LastKnown, .. } => "tombstone",
         Delta::Replaced(_) => "replaced",
-        Delta::Sync(_) => "sync",
     };
     format!("{word} {:p}", Arc::as_ptr(delta.object()))
 }
@@ -84,7 +81,7 @@ impl Model {
     }
 
     fn push(&mut self, delta: Delta) {
-        let key = delta.key().to_string();
+        let key = delta.object().head().key().to_string();
         let Some(deltas) = self.changes(&key) else {
             self.queue.push((key, vec![delta]));
             return;
@@ -122,8 +119,8 @@ impl Model {
 }
 
 /// A list that is under way, in both.
-struct Listing {
-    list: ReplaceList,
+struct Listed {
+    list: Listing,
     marks: BTreeSet<String>,
 }
 
@@ -135,7 +132,7 @@ struct World {
     model: Model,
     /// Of everything, or of one namespace each.
     scopes: Vec<Option<&'static str>>,
-    lists: [Option<Listing>; 2],
+    lists: [Option<Listed>; 2],
     version: u64,
 }
 
@@ -166,7 +163,7 @@ impl World {
     fn watched(&mut self, key: usize, delta: Delta) {
         let scope = self.scope_of(key);
         if let Some(listing) = &mut self.lists[scope] {
-            listing.list.mark(delta.key());
+            listing.list.mark(delta.object().head().key());
             listing.marks.insert(KEYS[key].to_owned());
         }
         self.model.push(delta);
@@ -189,7 +186,6 @@ impl World {
             Step::Begin(scope) => self.begin(scope % self.scopes.len()),
             Step::End(scope) => self.end(scope % self.scopes.len()),
             Step::Interrupt(scope) => self.lists[scope] = None,
-            Step::Resync => self.resync(),
             Step::Pop => self.pop(),
         }
     }
@@ -218,14 +214,14 @@ impl World {
 
     fn begin(&mut self, scope: usize) {
         self.pop_all();
-        let list = ReplaceList::begin(&self.known, self.scopes[scope]);
-        self.lists[scope] = Some(Listing { list, marks: BTreeSet::new() });
+        let list = begin(&self.known, self.scopes[scope]);
+        self.lists[scope] = Some(Listed { list, marks: BTreeSet::new() });
     }
 
     fn listed(&mut self, key: usize, uid: u8) {
         let scope = self.scope_of(key);
         let new = self.object(key, uid);
-        let Some(Listing { list, marks }) = &mut self.lists[scope] else { return };
+        let Some(Listed { list, marks }) = &mut self.lists[scope] else { return };
         marks.insert(KEYS[key].to_owned());
         let held = self.known.get(KEYS[key]);
         if let Some(held) =
@@ -240,17 +236,9 @@ impl World {
 
     fn end(&mut self, scope: usize) {
         self.pop_all();
-        let Some(Listing { list, marks }) = self.lists[scope].take() else { return };
+        let Some(Listed { list, marks }) = self.lists[scope].take() else { return };
         let expected = self.model.end_list(&self.known, self.scopes[scope], &marks);
-        assert_eq!(self.fifo.end_replace(list, &self.known), expected);
-    }
-
-    fn resync(&mut self) {
-        self.pop_all();
-        for object in &self.known.snapshot().all() {
-            self.model.push(Delta::Sync(Arc::clone(object)));
-        }
-        self.fifo.resync(&self.known);
+        assert_eq!(self.fifo.end_replace(&list, &self.known), expected);
     }
 
     fn pop(&mut self) {
