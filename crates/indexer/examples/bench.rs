@@ -150,9 +150,8 @@ fn all_hot(store: &Store, pods: &[String]) {
     struct Slim {}
 
     let map: DashMap<ObjectKey, Arc<Slim>> = DashMap::new();
-    let mut resident = Store::builder()
-        .layout(windlass_indexer::Layout::resident_weighed::<Slim>(|_, _| 16))
-        .build();
+    let layout = windlass_indexer::Layout::resident::<Slim>();
+    let mut resident = Store::builder().layout(layout).build();
     let mut compact = Store::builder().hot_set_bytes(usize::MAX).build();
     for (object, pod) in store.reader().snapshot().all().iter().zip(pods) {
         map.insert(object.head().key().clone(), Arc::new(Slim {}));

@@ -15,19 +15,20 @@ use crate::hot_set::HotSet;
 use crate::object::{Body, Decoded};
 use crate::sync::Lock;
 
-/// What a decoded object takes in memory, in bytes, given the object and the length of its JSON.
-pub(crate) type Weigh<K> = fn(object: &K, json: usize) -> usize;
-
-/// A decoded object and its weight.
-pub(crate) type Weighed = (Decoded, usize);
-
-type Decode = dyn Fn(&[u8]) -> Result<Weighed, serde_json::Error> + Send + Sync;
-
-/// Decodes objects as one type.
-pub(crate) struct Decoder {
+/// How objects are decoded as one type.
+#[derive(Clone, Copy)]
+pub(crate) struct Codec {
     type_id: TypeId,
     pub(crate) name: &'static str,
-    decode: Box<Decode>,
+    decode: fn(&[u8]) -> serde_json::Result<Decoded>,
+    /// The size of a value of the type, without what it points to.
+    size: usize,
+}
+
+/// A codec, and the objects that are kept decoded by it.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pub(crate) codec: Codec,
     /// Its lock is taken before that of the map, never after.
     pub(crate) hot_set: Lock<HotSet>,
 }
@@ -36,48 +37,26 @@ pub(crate) struct Decoder {
 /// takes 27 to 30 KB for 4.3 KB of JSON, because it consists mostly of absent optional fields.
 const DECODED_PER_BYTE: usize = 6;
 
-/// The weight of a decoded object, unless the layout has its own function.
-pub(crate) fn estimate<K>(_: &K, json: usize) -> usize {
-    2 * size_of::<usize>() + size_of::<K>() + DECODED_PER_BYTE * json
+impl Decoder {
+    pub(crate) fn new(codec: Codec, hot_set_bytes: usize) -> Self {
+        Self { codec, hot_set: Lock::new(HotSet::new(hot_set_bytes)) }
+    }
 }
 
-impl Decoder {
-    /// A decoder for a compact store.
-    pub(crate) fn compact<K>(hot_set_bytes: usize) -> Self
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
-        Self::new(hot_set_bytes, estimate, |object: K| object)
+impl Codec {
+    /// For a compact store.
+    pub(crate) fn compact<K: DeserializeOwned + Send + Sync + 'static>() -> Self {
+        Self::new::<K>(|bytes| Ok(Arc::new(serde_json::from_slice::<K>(bytes)?)))
     }
 
-    /// A decoder for a resident store. Nothing goes into its hot set.
-    pub(crate) fn resident<K>(weigh: Weigh<K>) -> Self
-    where
-        K: DeserializeOwned + Clone + Send + Sync + 'static,
-    {
+    /// For a resident store.
+    pub(crate) fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>() -> Self {
         // Serde grows lists by doubling. The lists of a clone have no spare capacity.
-        Self::new(0, weigh, |object: K| object.clone())
+        Self::new::<K>(|bytes| Ok(Arc::new(serde_json::from_slice::<K>(bytes)?.clone())))
     }
 
-    fn new<K>(
-        hot_set_bytes: usize,
-        weigh: Weigh<K>,
-        finish: impl Fn(K) -> K + Send + Sync + 'static,
-    ) -> Self
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
-        let decode = move |bytes: &[u8]| {
-            let object = finish(serde_json::from_slice(bytes)?);
-            let weight = weigh(&object, bytes.len());
-            Ok((Arc::new(object) as Decoded, weight))
-        };
-        Self {
-            type_id: TypeId::of::<K>(),
-            name: short_name::<K>(),
-            decode: Box::new(decode),
-            hot_set: Lock::new(HotSet::new(hot_set_bytes)),
-        }
+    fn new<K: 'static>(decode: fn(&[u8]) -> serde_json::Result<Decoded>) -> Self {
+        Self { type_id: TypeId::of::<K>(), name: short_name::<K>(), decode, size: size_of::<K>() }
     }
 
     pub(crate) fn is<K: 'static>(&self) -> bool {
@@ -85,8 +64,13 @@ impl Decoder {
     }
 
     /// Decodes bytes.
-    pub(crate) fn decode(&self, head: &Head, bytes: &[u8]) -> Result<Weighed, DecodeError> {
+    pub(crate) fn decode(&self, head: &Head, bytes: &[u8]) -> Result<Decoded, DecodeError> {
         (self.decode)(bytes).map_err(|error| DecodeError::new(head, self.name, &error))
+    }
+
+    /// About what an object takes in memory when it is decoded.
+    pub(crate) fn weight(&self, bytes: &[u8]) -> usize {
+        2 * size_of::<usize>() + self.size + DECODED_PER_BYTE * bytes.len()
     }
 
     /// What a resident object is as this type.
@@ -104,16 +88,22 @@ impl Decoder {
     /// The body that a store resident in this type holds for these bytes.
     pub(crate) fn resident_body(&self, head: &Head, bytes: &[u8]) -> Body {
         match self.decode(head, bytes) {
-            Ok((decoded, weight)) => {
-                Body::Resident(decoded, u32::try_from(weight).unwrap_or(u32::MAX))
+            Ok(decoded) => {
+                Body::Resident(decoded, u32::try_from(self.weight(bytes)).unwrap_or(u32::MAX))
             }
             Err(error) => Body::Undecodable(error),
         }
     }
 }
 
-impl fmt::Debug for Decoder {
+impl PartialEq for Codec {
+    fn eq(&self, other: &Self) -> bool {
+        self.type_id == other.type_id
+    }
+}
+
+impl fmt::Debug for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decoder").field("name", &self.name).finish_non_exhaustive()
+        f.debug_tuple("Codec").field(&self.name).finish()
     }
 }

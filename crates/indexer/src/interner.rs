@@ -17,15 +17,19 @@ use foldhash::fast::RandomState;
 use crate::key::arc_str_bytes;
 use crate::owner::OwnersAndFinalizers;
 
-/// A table of shared texts. Clones share it.
+/// A table of shared texts, labels and owners. Clones share it.
 ///
 /// ```
-/// use windlass_indexer::Interner;
+/// use windlass_indexer::{HeadParser, Interner};
 ///
 /// let interner = Interner::new();
-/// let (one, two) = (interner.intern("kube-system"), interner.intern("kube-system"));
-/// assert_eq!(one, two);
+/// let parser = HeadParser::new(interner.clone());
+/// for name in ["one", "two"] {
+///     let json = format!(r#"{{"metadata":{{"name":"{name}","namespace":"kube-system"}}}}"#);
+///     parser.parse(json.as_bytes())?;
+/// }
 /// assert_eq!(interner.len(), 1);
+/// # Ok::<(), windlass_indexer::HeadError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interner(Arc<Mutex<Pools>>);
@@ -58,11 +62,6 @@ impl Interner {
     /// Creates an empty interner.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The shared copy of `text`.
-    pub fn intern(&self, text: &str) -> Arc<str> {
-        self.lock().text(text)
     }
 
     /// The number of texts.
@@ -165,18 +164,19 @@ mod tests {
     #[test]
     fn texts_that_nobody_uses_are_forgotten() {
         let interner = Interner::new();
-        let kept = interner.intern("kept");
+        let kept = interner.lock().text("kept");
         for number in 0..100_000 {
-            interner.intern(&format!("churn-{number}"));
+            interner.lock().text(&format!("churn-{number}"));
         }
         assert!(interner.len() <= 2 * SWEEP_MIN, "{} texts are left", interner.len());
-        assert!(Arc::ptr_eq(&interner.intern("kept"), &kept));
+        assert!(Arc::ptr_eq(&interner.lock().text("kept"), &kept));
     }
 
     #[test]
     fn texts_in_use_are_kept_however_many() {
         let interner = Interner::new();
-        let texts: Vec<_> = (0..5_000).map(|n| interner.intern(&format!("used-{n}"))).collect();
+        let texts: Vec<_> =
+            (0..5_000).map(|n| interner.lock().text(&format!("used-{n}"))).collect();
         assert_eq!(interner.len(), texts.len());
     }
 

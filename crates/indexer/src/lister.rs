@@ -69,9 +69,9 @@ impl Reader {
         K: DeserializeOwned + Send + Sync + 'static,
     {
         if let Some(resident) = &self.shared().resident
-            && !resident.is::<K>()
+            && !resident.codec.is::<K>()
         {
-            let (resident, wanted) = (resident.name, short_name::<K>());
+            let (resident, wanted) = (resident.codec.name, short_name::<K>());
             return Err(LayoutError::Resident { resident, wanted });
         }
         Ok(Lister::new(self.clone(), self.shared().decoder::<K>(), None))
@@ -311,14 +311,14 @@ impl<K> Clone for List<K> {
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = if self.view.kept.is_some() { ", keeping its source" } else { "" };
-        write!(f, "Lister<{}{kept}>", self.view.decoder.name)
+        write!(f, "Lister<{}{kept}>", self.view.decoder.codec.name)
     }
 }
 
 impl<K> fmt::Debug for Cached<K> {
     /// Shows the key only: the object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cached<{}>({})", self.lister.view.decoder.name, self.key())
+        write!(f, "Cached<{}>({})", self.lister.view.decoder.codec.name, self.key())
     }
 }
 

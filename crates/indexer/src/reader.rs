@@ -1,7 +1,6 @@
 //! Reading a store without types: one object, a snapshot, a selection of objects.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::error::IndexError;
 use crate::index::{Index, IndexEntry, IndexValue, LookUp, Place};
@@ -110,11 +109,6 @@ impl Reader {
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// What all objects take, as counted by [`Object::allocated_bytes`].
-    pub fn object_bytes(&self) -> usize {
-        self.shared.object_bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 
 use serde::de::DeserializeOwned;
 
-use crate::decoder::{Decoder, Weighed};
+use crate::decoder::{Codec, Decoder};
 use crate::error::{DecodeError, IndexError, short_name};
 use crate::index::{Index, IndexEntry, Place, Posting, Registered};
 use crate::interner::Interner;
@@ -84,10 +84,10 @@ impl Shared {
         K: DeserializeOwned + Send + Sync + 'static,
     {
         let mut decoders = self.decoders.write();
-        if let Some(decoder) = decoders.iter().find(|decoder| decoder.is::<K>()) {
+        if let Some(decoder) = decoders.iter().find(|decoder| decoder.codec.is::<K>()) {
             return Arc::clone(decoder);
         }
-        let decoder = Arc::new(Decoder::compact::<K>(self.hot_set_bytes));
+        let decoder = Arc::new(Decoder::new(Codec::compact::<K>(), self.hot_set_bytes));
         decoders.push(Arc::clone(&decoder));
         decoder
     }
@@ -101,17 +101,17 @@ impl Shared {
     ) -> Result<Decoded, DecodeError> {
         let bytes = match &object.body {
             Body::Bytes(bytes) => bytes,
-            Body::Resident(held, _) => return decoder.resident_object(object.head(), held),
+            Body::Resident(held, _) => return decoder.codec.resident_object(object.head(), held),
             Body::Undecodable(error) => return Err(error.clone()),
         };
         if let Some(known) = decoder.hot_set.write().get(object) {
             return known;
         }
-        let result = decoder.decode(object.head(), bytes);
+        let result = decoder.codec.decode(object.head(), bytes);
         if keep == Keep::Yes || result.is_err() {
-            self.remember(decoder, object, &result);
+            self.remember(decoder, object, bytes, &result);
         }
-        result.map(|(value, _)| value)
+        result
     }
 
     /// The object in the form of the store's layout.
@@ -119,7 +119,7 @@ impl Shared {
         let (Some(decoder), Body::Bytes(bytes)) = (&self.resident, &object.body) else {
             return object;
         };
-        let body = decoder.resident_body(object.head(), bytes);
+        let body = decoder.codec.resident_body(object.head(), bytes);
         let head =
             Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
         Arc::new(Object { head, body })
@@ -133,14 +133,15 @@ impl Shared {
         &self,
         decoder: &Decoder,
         object: &Arc<Object>,
-        result: &Result<Weighed, DecodeError>,
+        bytes: &[u8],
+        result: &Result<Decoded, DecodeError>,
     ) {
         let mut hot_set = decoder.hot_set.write();
         if !self.map.holds(object) {
             return;
         }
         let evicted = match result {
-            Ok((value, weight)) => hot_set.insert(object, Arc::clone(value), *weight),
+            Ok(decoded) => hot_set.insert(object, Arc::clone(decoded), decoder.codec.weight(bytes)),
             Err(error) => {
                 hot_set.insert_undecodable(object, error.clone());
                 Vec::new()

@@ -1,6 +1,7 @@
 //! The status of a store: sizes, the hot set of each type, and objects that do not decode.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::decoder::Decoder;
 use crate::error::DecodeError;
@@ -69,7 +70,7 @@ impl Reader {
             .sum();
         StoreStatus {
             objects: trees.objects.len(),
-            object_bytes: self.object_bytes(),
+            object_bytes: shared.object_bytes.load(Ordering::Relaxed),
             structure_bytes: shared.map.allocated_bytes()
                 + trees.objects.allocated_bytes()
                 + posting_bytes
@@ -84,7 +85,7 @@ impl Reader {
 fn type_status(decoder: &Decoder) -> TypeStatus {
     let hot_set = decoder.hot_set.read();
     TypeStatus {
-        name: decoder.name,
+        name: decoder.codec.name,
         hot_bytes: hot_set.bytes,
         hot_entries: hot_set.len(),
         hits: hot_set.hits,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::DeserializeOwned;
 
-use crate::decoder::{Decoder, estimate};
+use crate::decoder::{Codec, Decoder};
 use crate::error::IndexError;
 use crate::index::{Index, Registered};
 use crate::interner::Interner;
@@ -59,10 +59,10 @@ pub struct StoreBuilder {
 }
 
 /// The form in which a store holds its objects.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// `None` in a compact store.
-    resident: Option<Decoder>,
+    resident: Option<Codec>,
 }
 
 /// The result of a put.
@@ -162,7 +162,7 @@ impl Store {
             && index.needs_bytes
             && trees.objects.len() > 0
         {
-            return Err(IndexError::NoBytes { index: index.name, resident: decoder.name });
+            return Err(IndexError::NoBytes { index: index.name, resident: decoder.codec.name });
         }
         // The index is user code and may panic, so nothing changes until it has seen all objects.
         let index = Arc::new(index);
@@ -214,7 +214,8 @@ impl StoreBuilder {
 
     /// Builds the store.
     pub fn build(self) -> Store {
-        let resident = self.layout.resident.map(Arc::new);
+        // Nothing goes into the hot set of a resident type.
+        let resident = self.layout.resident.map(|codec| Arc::new(Decoder::new(codec, 0)));
         let shared = Shared {
             map: ObjectMap::new(),
             trees: Lock::new(Arc::new(Trees::new())),
@@ -249,20 +250,11 @@ impl Layout {
     /// The weight of an object in the status is an estimate from its size and the length of its
     /// JSON.
     pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>() -> Self {
-        Self::resident_weighed::<K>(estimate)
-    }
-
-    /// Like [`resident`](Self::resident), with the weight of an object from `weigh`: what it takes
-    /// in memory, given the object and the length of its JSON.
-    pub fn resident_weighed<K>(weigh: fn(object: &K, json: usize) -> usize) -> Self
-    where
-        K: DeserializeOwned + Clone + Send + Sync + 'static,
-    {
-        Self { resident: Some(Decoder::resident(weigh)) }
+        Self { resident: Some(Codec::resident::<K>()) }
     }
 
     /// The name of the resident type; `None` if the layout is compact.
     pub fn resident_type(&self) -> Option<&'static str> {
-        self.resident.as_ref().map(|decoder| decoder.name)
+        self.resident.map(|codec| codec.name)
     }
 }

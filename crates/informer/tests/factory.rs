@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::api::ObjectMeta;
-use kube::core::GroupVersionKind;
+use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
 use serde::Deserialize;
 use serde_json::json;
 use support::by_hand::{self, object};
@@ -100,7 +100,10 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() {
     let typed = factory.informer::<ConfigMap>().expect("an informer");
     let dynamic = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
-    let dynamic_metadata = factory.dynamic_metadata(&kind).await.expect("a kind of the server");
+    let resource = factory.discover(&kind).await.expect("a kind of the server");
+    let dynamic_metadata = factory
+        .metadata_of::<PartialObjectMeta<DynamicObject>>(&resource, |options| options)
+        .expect("an informer");
     let slim = factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     factory.start();
     factory.wait_for_sync().await.expect("they list");

@@ -88,7 +88,7 @@ impl Feed {
             list_began: Instant::now(),
             list: Progress::default(),
             has_listed: false,
-            gathered: Gathered::new(options.resident_type().is_none()),
+            gathered: Gathered::new(!options.is_resident()),
             events: 0,
         }
     }

@@ -1,6 +1,6 @@
 //! Informers of kinds that are known only at run time, found by discovery.
 
-use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
+use kube::core::{DynamicObject, GroupVersionKind};
 
 use crate::error::InformerError;
 use crate::resource::Resource;
@@ -39,19 +39,8 @@ impl SharedInformerFactory {
         self.informer_of(&resource, |options| options)
     }
 
-    /// The informer of a kind, with metadata only.
-    ///
-    /// # Errors
-    /// As [`dynamic_informer`](Self::dynamic_informer).
-    pub async fn dynamic_metadata(
-        &self,
-        kind: &GroupVersionKind,
-    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, InformerError> {
-        let resource = self.discover(kind).await?;
-        self.metadata_of(&resource, |options| options)
-    }
-
-    /// The resource of a kind, for [`informer_of`](Self::informer_of) and its options.
+    /// The resource of a kind, for [`informer_of`](Self::informer_of) and
+    /// [`metadata_of`](Self::metadata_of).
     ///
     /// The factory remembers what it found, and asks the server again for a kind that it has not
     /// found. If a definition changes its names, its scope or its preferred version,

@@ -142,7 +142,7 @@ impl Engine {
     /// Another user asks for this informer. Checks the layout and adds the indexes.
     pub(crate) fn add_user(&self, wanted: &InformerOptions) -> Result<(), InformerError> {
         let held = &self.options;
-        if wanted.layout.is_some() && held.resident_type() != wanted.resident_type() {
+        if wanted.layout.is_some() && held.layout() != wanted.layout() {
             return Err(InformerError::Layout {
                 resource: self.resource.clone(),
                 held: held.describe_layout(),
@@ -154,7 +154,7 @@ impl Engine {
 
     /// Checks that the bytes of objects are cached.
     pub(crate) fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
-        if self.options.resident_type().is_none() {
+        if !self.options.is_resident() {
             return Ok(());
         }
         let (resource, held) = (self.resource.clone(), self.options.describe_layout());

@@ -1,6 +1,5 @@
 //! Settings of an informer: what it watches, what it caches, and how it behaves.
 
-use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -47,7 +46,7 @@ pub struct InformerOptions {
     pub(crate) fields: String,
     pub(crate) managed_fields: ManagedFields,
     pub(crate) transform: Option<Transform>,
-    pub(crate) layout: Option<LayoutChoice>,
+    pub(crate) layout: Option<Layout>,
     pub(crate) hot_set_bytes: Option<usize>,
     /// Zero for never.
     pub(crate) resync: Duration,
@@ -60,14 +59,6 @@ pub struct InformerOptions {
 }
 
 pub(crate) type AddIndex = Arc<dyn Fn(&Cache) -> Result<(), IndexError> + Send + Sync>;
-
-/// How objects are cached.
-#[derive(Clone, Copy)]
-pub(crate) struct LayoutChoice {
-    /// The resident type; `None` for compact.
-    resident: Option<TypeId>,
-    make: fn() -> Layout,
-}
 
 /// Identifies an informer of a factory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,7 +140,7 @@ impl InformerOptions {
     /// Caches the bytes of objects, and decodes what is read. This is the default, unless another
     /// user of the informer asked for [`resident`](Self::resident).
     pub fn compact(mut self) -> Self {
-        self.layout = Some(LayoutChoice { resident: None, make: Layout::compact });
+        self.layout = Some(Layout::compact());
         self
     }
 
@@ -157,8 +148,7 @@ impl InformerOptions {
     /// the time, such as your own ones with the few fields that you need. The cache holds a clone
     /// of what was decoded, because a clone has no spare capacity.
     pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>(mut self) -> Self {
-        let resident = Some(TypeId::of::<K>());
-        self.layout = Some(LayoutChoice { resident, make: Layout::resident::<K> });
+        self.layout = Some(Layout::resident::<K>());
         self
     }
 
@@ -278,24 +268,26 @@ impl InformerOptions {
         }
     }
 
-    /// The type as which objects are cached; `None` if their bytes are.
-    pub(crate) fn resident_type(&self) -> Option<TypeId> {
-        self.layout.and_then(|layout| layout.resident)
+    /// The layout, compact by default.
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout.unwrap_or(Layout::compact())
+    }
+
+    /// Whether objects are cached decoded, without their bytes.
+    pub(crate) fn is_resident(&self) -> bool {
+        self.layout().resident_type().is_some()
     }
 
     /// The layout as text for an error.
     pub(crate) fn describe_layout(&self) -> String {
-        match self.layout.and_then(|layout| (layout.make)().resident_type()) {
+        match self.layout().resident_type() {
             Some(name) => format!("resident as {name}"),
             None => "compact".to_owned(),
         }
     }
 
     pub(crate) fn store(&self) -> Store {
-        let mut store = Store::builder();
-        if let Some(layout) = self.layout {
-            store = store.layout((layout.make)());
-        }
+        let mut store = Store::builder().layout(self.layout());
         if let Some(bytes) = self.hot_set_bytes {
             store = store.hot_set_bytes(bytes);
         }
