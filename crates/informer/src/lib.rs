@@ -70,7 +70,7 @@
 //! # What happens when things go wrong
 //!
 //! - A watch that ends is resumed from its position. Everything is listed again only for the
-//!   reasons in [`Relist`], and when a resource that was missing (404) returns. Each wait is
+//!   reasons in [`Relist`](observe::Relist), and when a resource that was missing (404) returns. Each wait is
 //!   random, up to a bound that doubles from 0.8 to 30 seconds, and respects `Retry-After`. Each
 //!   watched namespace has its own backoff. [`ReflectorConfig`] has the settings,
 //!   `reflect/reflector.rs` all rules.
@@ -84,7 +84,7 @@
 //!   processed. One whose body does not decode is an error for its readers. No error, log line or
 //!   status shows the content of an object.
 //! - All of this is in [`SharedInformer::status`], and goes to [`InformerOptions::on_error`], to
-//!   `tracing`, and to an [`Observer`] for metrics.
+//!   `tracing`, and to an [`Observer`](observe::Observer) for metrics.
 //!
 //! # Memory
 //!
@@ -97,8 +97,9 @@
 //! - `transport`: the HTTP stack (`client`), and the requests of lists and watches (`source`).
 //! - `decode`: from bytes to objects (`frames`, `compact`, `ingest`).
 //! - `reflect`: what to request next (`reflector`), and the task that sends and reads (`feed`).
-//! - `share`: which objects are new (`judge`), `delta_fifo`, the `cache`, its handlers (`backlog`,
-//!   `listener`), the tasks of an informer (`engine`), and what users hold (`informer`, `factory`).
+//! - `share`: which objects are new (`judge`, `listing`), `delta_fifo`, the `cache`, its handlers
+//!   (`backlog`, `listener`), the tasks of an informer (`engine`), and what users hold (`informer`,
+//!   `factory`).
 //! - `telemetry`: status, observers, log lines, metrics.
 //! - `informer_cache`, `overlay`: whether a cache shows a write, and how it would show it.
 
@@ -115,11 +116,11 @@ mod telemetry;
 mod transport;
 
 pub use decode::compact::ManagedFields;
-pub use decode::frames::{Change, FrameError, Status, StatusCause};
+pub use decode::frames::Status;
 pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
 pub use informer_cache::{InformerCache, Written};
-pub use reflect::reflector::{BackoffConfig, ListFault, Reaction, ReflectorConfig, Relist};
+pub use reflect::reflector::{BackoffConfig, ReflectorConfig};
 pub use resource::{Resource, Scope};
 pub use share::delta_fifo::FinalState;
 pub use share::event::{Event, Handler, filtered};
@@ -128,22 +129,47 @@ pub use share::informer::SharedInformer;
 pub use share::listener::{HandlerOptions, HandlerStatus};
 pub use share::options::InformerOptions;
 pub use share::registration::{Registration, Subscription};
-pub use telemetry::observer::{Observation, Observer, StatusHandle};
 #[cfg(feature = "prometheus")]
 pub use telemetry::prometheus::InformerMetrics;
 #[cfg(feature = "prometheus")]
 pub use telemetry::requests::RequestMetrics;
-pub use telemetry::status::{
-    Activity, Counts, FeedStatus, InformerPhase, InformerStatus, Progress,
-};
-pub use transport::client::{
-    ClientStack, ConnectError, CreatedName, FinishedRequest, HeldBackRequest, HttpService,
-    NotLeader, RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget,
-    RequestTimedOut, ResponseBody, error_chain, explain, safe_message, status_of,
-};
+pub use telemetry::status::{Activity, Counts, FeedStatus, InformerPhase, InformerStatus};
+pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError};
 pub use transport::discovery::DiscoveryError;
-pub use transport::evidence::{Evidence, Need, Place, Right, SentBy};
-pub use transport::source::{
-    Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
-    WatchRequest,
-};
+pub use transport::source::SourceError;
+
+pub mod client {
+    //! For layers of a [`ClientStack`](crate::ClientStack), and what its errors and requests tell.
+
+    pub use crate::transport::client::{
+        CreatedName, HttpService, RequestInfo, RequestTarget, RequestTimedOut, ResponseBody,
+        error_chain, explain, safe_message, status_of,
+    };
+}
+
+pub mod evidence {
+    //! Which rights the requests of a program need, as a test has seen them.
+
+    pub use crate::transport::evidence::{Evidence, Need, Place, Right, SentBy};
+}
+
+pub mod observe {
+    //! For metrics of your own: what happens to lists, watches and requests.
+
+    pub use crate::decode::frames::Change;
+    pub use crate::reflect::reflector::{ListFault, Reaction, Relist};
+    pub use crate::telemetry::observer::{Observation, Observer, StatusHandle};
+    pub use crate::telemetry::status::Progress;
+    pub use crate::transport::client::{
+        FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome,
+    };
+}
+
+pub mod source {
+    //! For sources of your own: [`SharedInformer::with_source`](crate::SharedInformer::with_source)
+    //! takes any [`ListWatch`].
+
+    pub use crate::transport::source::{
+        Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, WatchRequest,
+    };
+}

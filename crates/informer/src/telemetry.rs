@@ -8,7 +8,7 @@
 //!
 //! `requests` has the metrics of a client's requests, from [`RequestObserver`].
 //!
-//! [`RequestObserver`]: crate::RequestObserver
+//! [`RequestObserver`]: crate::observe::RequestObserver
 
 pub(crate) mod feed;
 pub(crate) mod observer;

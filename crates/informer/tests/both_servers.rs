@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByOwner, Head, Index, Selector, Uid};
+use windlass_informer::source::{KubeListWatch, Request};
 use windlass_informer::{
-    BackoffConfig, Event, FinalState, InformerError, InformerOptions, KubeListWatch,
-    ReflectorConfig, Request, Resource, SharedInformer, SharedInformerFactory,
+    BackoffConfig, Event, FinalState, InformerError, InformerOptions, ReflectorConfig, Resource,
+    SharedInformer, SharedInformerFactory,
 };
 use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
 

@@ -24,11 +24,12 @@ use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use tracing::Level;
-use windlass_informer::{
-    ClientStack, FinishedRequest, HeldBackRequest, HttpService, KubeListWatch, ListRequest,
-    ListWatch as _, RequestError, RequestObserver, RequestOutcome, RequestTimedOut, Resource,
-    ResponseBody, SourceError, WatchRequest,
+use windlass_informer::client::{HttpService, RequestTimedOut, ResponseBody};
+use windlass_informer::observe::{
+    FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome,
 };
+use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
+use windlass_informer::{ClientStack, RequestError, Resource, SourceError};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::{Log, TestCluster};
 
@@ -128,7 +129,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
     assert_eq!(request.to_string(), expected);
 
     let watch = WatchRequest { from: Some("1".to_owned()), timeout: Duration::from_mins(5) };
-    let watch = windlass_informer::Request::Watch(watch);
+    let watch = windlass_informer::source::Request::Watch(watch);
     let error = configs(client).request(&watch).await.map(drop).expect_err("no answer");
     assert!(matches!(error, SourceError::Silent(after) if after == timeout), "{error}");
     assert_eq!(
@@ -148,7 +149,7 @@ async fn a_body_may_not_pause_for_long_unless_it_is_a_watch() {
     assert!(silent(&error), "{error}");
 
     let request = WatchRequest { from: Some("1".to_owned()), timeout: Duration::from_mins(5) };
-    let request = windlass_informer::Request::Watch(request);
+    let request = windlass_informer::source::Request::Watch(request);
     let mut body = source.request(&request).await.expect("a body");
     assert!(body.next().await.expect("a start").is_ok());
     tokio::time::timeout(Duration::from_hours(1), body.next()).await.expect_err("still quiet");
@@ -431,7 +432,7 @@ async fn status_of_the_server_keeps_its_words_and_gets_the_time_to_wait() {
     let details = status.details.as_ref().expect("details");
     assert_eq!((details.name.as_str(), details.retry_after_seconds), ("web", 3));
     let expected = "it has been modified (get configmaps shop/web) (409)";
-    assert_eq!(windlass_informer::safe_message(&error), expected);
+    assert_eq!(windlass_informer::client::safe_message(&error), expected);
 }
 
 const TOKEN: &str = "hunter2-is-a-secret";

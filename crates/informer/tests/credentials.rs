@@ -223,7 +223,7 @@ async fn plugin_that_fails_later_costs_nothing_until_the_old_token_expires() {
     plugin.wait_for_runs(2).await;
     pass(Duration::from_secs(40)).await;
     let error = server.ask(&client).await.expect_err("the token has expired");
-    let shown = format!("{error} {error:?} {}", windlass_informer::safe_message(&error));
+    let shown = format!("{error} {error:?} {}", windlass_informer::client::safe_message(&error));
     assert!(shown.contains("ended with exit status: 3; run it yourself"), "{shown}");
     assert!(!shown.contains(SECRET), "{shown}");
     // Other requests of the same second do not run it again.

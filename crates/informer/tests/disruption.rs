@@ -18,9 +18,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_indexer::ByLabel;
+use windlass_informer::observe::{Observation, Observer};
 use windlass_informer::{
-    BackoffConfig, ClientStack, Handler as _, InformerOptions, Observation, Observer,
-    ReflectorConfig, Registration, Resource, SharedInformer, SharedInformerFactory, filtered,
+    BackoffConfig, ClientStack, Handler as _, InformerOptions, ReflectorConfig, Registration,
+    Resource, SharedInformer, SharedInformerFactory, filtered,
 };
 use windlass_testkit::{RealCluster, RealOptions};
 

@@ -19,9 +19,10 @@ use support::{Cluster, Log, Running, content, idle, pass};
 use tokio::time::Instant;
 use tower::util::MapRequestLayer;
 use windlass_indexer::ResourceVersion;
+use windlass_informer::observe::{Observation, Reaction, Relist};
+use windlass_informer::source::Request;
 use windlass_informer::{
-    Activity, Counts, FeedStatus, InformerOptions, Observation, Reaction, Relist, Request,
-    Resource, SharedInformer, SourceError,
+    Activity, Counts, FeedStatus, InformerOptions, Resource, SharedInformer, SourceError,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
 
@@ -716,8 +717,8 @@ async fn stalled_subscriber_costs_one_event_of_each_object_and_stalls_nobody() {
 #[tokio::test(start_paused = true)]
 async fn server_that_never_pauses_keeps_nobody_from_running() {
     struct Flood;
-    impl windlass_informer::ListWatch for Flood {
-        fn request<'a>(&'a self, _: &'a Request) -> windlass_informer::Answer<'a> {
+    impl windlass_informer::source::ListWatch for Flood {
+        fn request<'a>(&'a self, _: &'a Request) -> windlass_informer::source::Answer<'a> {
             let event = |version: u64| {
                 let event = json!({"type": "ADDED", "object": object("a", &version.to_string())});
                 bytes::Bytes::from(event.to_string())

@@ -19,9 +19,9 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByLabel, ByOwner};
+use windlass_informer::source::{Answer, ListWatch, Request};
 use windlass_informer::{
-    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Request, Resource, SharedInformer,
-    SharedInformerFactory,
+    Event, HandlerOptions, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
 };
 use windlass_testkit::TestCluster;
 
@@ -172,7 +172,7 @@ impl ListWatch for Told {
             let event = events.recv().await?;
             Some((Ok(event), events))
         });
-        Box::pin(async { Ok(Box::pin(events) as windlass_informer::Body) })
+        Box::pin(async { Ok(Box::pin(events) as windlass_informer::source::Body) })
     }
 }
 

@@ -11,9 +11,8 @@ mod support;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
 use support::{Running, by_hand, content};
-use windlass_informer::{
-    Answer, InformerOptions, ListWatch, Request, Resource, SharedInformer, Transform,
-};
+use windlass_informer::source::{Answer, ListWatch, Request};
+use windlass_informer::{InformerOptions, Resource, SharedInformer, Transform};
 
 /// How many objects there are.
 const OBJECTS: usize = 48;

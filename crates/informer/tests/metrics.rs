@@ -11,9 +11,10 @@ use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use windlass_informer::source::{Answer, Body, ListWatch, Request};
 use windlass_informer::{
-    Answer, Body, Event, HandlerOptions, InformerMetrics, InformerOptions, ListWatch, Request,
-    Resource, SharedInformer, SharedInformerFactory,
+    Event, HandlerOptions, InformerMetrics, InformerOptions, Resource, SharedInformer,
+    SharedInformerFactory,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};

@@ -11,9 +11,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use windlass_informer::observe::{Observation, Observer};
+use windlass_informer::source::{Answer, ListWatch, Request};
 use windlass_informer::{
-    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Observation, Observer, Request,
-    Resource, SharedInformer, SharedInformerFactory, SourceError, Status, Transform, filtered,
+    Event, HandlerOptions, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
+    SourceError, Status, Transform, filtered,
 };
 use windlass_testkit::TestCluster;
 
@@ -61,7 +63,7 @@ impl ListWatch for Script {
                 None => (Vec::new(), true),
             };
             let chunks = futures::stream::iter(chunks.into_iter().map(|c| Ok(Bytes::from(c))));
-            let body: windlass_informer::Body = if hangs {
+            let body: windlass_informer::source::Body = if hangs {
                 Box::pin(chunks.chain(futures::stream::pending()))
             } else {
                 Box::pin(chunks)
@@ -412,11 +414,11 @@ impl ListWatch for Endless {
         Box::pin(async move {
             if !is_watch {
                 let chunk = list(&json!({"resourceVersion": "5"}), &[object("x", "4")]);
-                let body: windlass_informer::Body =
+                let body: windlass_informer::source::Body =
                     Box::pin(futures::stream::iter([Ok(Bytes::from(chunk))]));
                 return Ok(body);
             }
-            let body: windlass_informer::Body =
+            let body: windlass_informer::source::Body =
                 Box::pin(futures::stream::unfold(6, async |next| {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     let chunk = event("MODIFIED", &object("x", &u32::to_string(&next)));

@@ -16,10 +16,9 @@ use support::by_hand::{self, Server};
 use support::{Running, idle, pass};
 use tracing::Level;
 use windlass_indexer::{Head, Index};
-use windlass_informer::{
-    ClientStack, Event, InformerOptions, Observation, Observer, Resource, ResponseBody,
-    SharedInformer, Transform,
-};
+use windlass_informer::client::ResponseBody;
+use windlass_informer::observe::{Observation, Observer};
+use windlass_informer::{ClientStack, Event, InformerOptions, Resource, SharedInformer, Transform};
 use windlass_testkit::Log;
 
 /// What must show nowhere, as it is and in base64.

@@ -12,10 +12,9 @@ use kube::api::{ApiResource, GroupVersionKind};
 use kube::core::WatchEvent;
 use kube::core::watch::BookmarkMeta;
 use tokio::time::Instant;
-use windlass_informer::{
-    ClientStack, KubeListWatch, ListRequest, ListWatch as _, Resource, ResponseBody, SourceError,
-    WatchRequest,
-};
+use windlass_informer::client::ResponseBody;
+use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
+use windlass_informer::{ClientStack, Resource, SourceError};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
 use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
 
@@ -401,10 +400,10 @@ async fn requests_say_exactly_what_is_wanted() {
     let all = KubeListWatch::new(client, Resource::of::<Node>());
     let page = ListRequest { limit: Some(500), continue_token: Some("a+/=&b".to_owned()) };
     for (source, request) in [
-        (&all, windlass_informer::Request::List(ListRequest::default())),
-        (&all, windlass_informer::Request::Watch(watch_from(None))),
-        (&source, windlass_informer::Request::List(page)),
-        (&source, windlass_informer::Request::Watch(watch_from(Some("12")))),
+        (&all, windlass_informer::source::Request::List(ListRequest::default())),
+        (&all, windlass_informer::source::Request::Watch(watch_from(None))),
+        (&source, windlass_informer::source::Request::List(page)),
+        (&source, windlass_informer::source::Request::Watch(watch_from(Some("12")))),
     ] {
         drop(source.request(&request).await.expect("a body"));
     }

@@ -10,9 +10,8 @@ use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower::BoxError;
-use windlass_informer::{
-    ClientStack, ConnectError, RequestError, SourceError, error_chain, safe_message,
-};
+use windlass_informer::client::{error_chain, safe_message};
+use windlass_informer::{ClientStack, ConnectError, RequestError, SourceError};
 
 use crate::error::ManagerError;
 use crate::options::Options;

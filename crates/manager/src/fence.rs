@@ -27,7 +27,8 @@ use http::{Request, Response};
 use kube::client::Body;
 use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, Layer, Service};
-use windlass_informer::{HttpService, NotLeader, RequestInfo, RequestTarget, ResponseBody};
+use windlass_informer::NotLeader;
+use windlass_informer::client::{HttpService, RequestInfo, RequestTarget, ResponseBody};
 
 /// Lets writes through while this replica leads. A [`Layer`] for
 /// [`ClientStack::layer`](windlass_informer::ClientStack::layer). Add it last: a layer below it

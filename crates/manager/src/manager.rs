@@ -11,9 +11,9 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{
-    ClientStack, Evidence, InformerOptions, SharedInformerFactory, safe_message,
-};
+use windlass_informer::client::safe_message;
+use windlass_informer::evidence::Evidence;
+use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 

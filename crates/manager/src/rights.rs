@@ -10,7 +10,7 @@ pub(crate) use review::Review;
 
 use std::sync::Arc;
 
-use windlass_informer::{Evidence, Need, Place, Right};
+use windlass_informer::evidence::{Evidence, Need, Place, Right};
 use windlass_webhook::ClientTarget;
 
 use crate::controllers::AnyController;

@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use futures::future::BoxFuture;
 use kube::Client;
 use tower::BoxError;
-use windlass_informer::{SharedInformerFactory, safe_message};
+use windlass_informer::SharedInformerFactory;
+use windlass_informer::client::safe_message;
 use windlass_reconciler::Shutdown;
 
 use crate::error::ManagerError;

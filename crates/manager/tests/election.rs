@@ -29,7 +29,7 @@ fn config_map(name: &str) -> ConfigMap {
 
 /// An error of a type in the chain of sources of another.
 fn found<T: std::error::Error + 'static>(error: &kube::Error) -> Option<String> {
-    let mut chain = windlass_informer::error_chain(error);
+    let mut chain = windlass_informer::client::error_chain(error);
     chain.find_map(|error| error.downcast_ref::<T>()).map(ToString::to_string)
 }
 

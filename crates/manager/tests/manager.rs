@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service, ServiceExt as _};
-use windlass_informer::{ClientStack, HttpService, InformerOptions, ResponseBody, Transform};
+use windlass_informer::client::{HttpService, ResponseBody};
+use windlass_informer::{ClientStack, InformerOptions, Transform};
 use windlass_manager::{Manager, ManagerError, OnLostLeadership, Options, TaskContext};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Reconcile, RunContext, RunError, Watch,

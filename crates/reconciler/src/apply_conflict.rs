@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windlass_informer::{error_chain, status_of};
+use windlass_informer::client::{error_chain, status_of};
 
 use crate::error::Error;
 

@@ -15,7 +15,8 @@ use std::io;
 use std::time::Duration;
 
 use windlass_indexer::DecodeError;
-use windlass_informer::{NotLeader, RequestError, error_chain, safe_message, status_of};
+use windlass_informer::client::{error_chain, safe_message, status_of};
+use windlass_informer::{NotLeader, RequestError};
 use windlass_workqueue::Priority;
 
 /// Why a run failed.

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::authorship::Before;
     use crate::write::Verb;
-    use windlass_informer::RequestTarget;
+    use windlass_informer::client::RequestTarget;
 
     fn target(plural: &str, name: &str) -> RequestTarget {
         let path = format!("/api/v1/namespaces/shop/{plural}/{name}");

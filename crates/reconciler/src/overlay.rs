@@ -99,7 +99,7 @@ impl fmt::Debug for Overlay {
 mod tests {
     use http::StatusCode;
     use serde_json::json;
-    use windlass_informer::RequestTarget;
+    use windlass_informer::client::RequestTarget;
 
     use super::*;
     use crate::authorship::Before;

@@ -17,10 +17,9 @@ use kube::client::Body;
 use serde_json::Value;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
-use windlass_informer::{
-    ConnectError, Evidence, NotLeader, RequestError, RequestInfo, RequestTarget, Resource,
-    error_chain, explain,
-};
+use windlass_informer::client::{RequestInfo, RequestTarget, error_chain, explain};
+use windlass_informer::evidence::Evidence;
+use windlass_informer::{ConnectError, NotLeader, RequestError, Resource};
 
 use crate::authorship::Before;
 use crate::expectations::PendingWrites;

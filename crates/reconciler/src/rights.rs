@@ -1,5 +1,5 @@
 //! Which rights a controller needs for a request of a run. Only used while `cargo windlass rbac`
-//! runs the tests; see [`Evidence`](windlass_informer::Evidence).
+//! runs the tests; see [`Evidence`](windlass_informer::evidence::Evidence).
 //!
 //! Tests seldom meet every case. So a write also stands for what the same helper may have to do in
 //! another case: read the object again after a conflict, or delete a child that is not wanted any
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use http::Request;
 use kube::client::Body;
 use serde_json::Value;
-use windlass_informer::{RequestTarget, Right, SentBy};
+use windlass_informer::client::RequestTarget;
+use windlass_informer::evidence::{Right, SentBy};
 
 use crate::children::CONTROLLER_LABEL;
 use crate::tools::Tools;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use hashlink::LruCache;
 use http::HeaderMap;
 use http::header::WARNING;
-use windlass_informer::RequestInfo;
+use windlass_informer::client::RequestInfo;
 
 use crate::lock::lock;
 

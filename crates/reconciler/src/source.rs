@@ -12,9 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use windlass_indexer::{Lister, ResourceVersion, Snapshot};
-use windlass_informer::{
-    InformerCache, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
-};
+use windlass_informer::client::RequestTarget;
+use windlass_informer::{InformerCache, InformerStatus, Registration, Resource, SharedInformer};
 
 use crate::bounds::ObjectType;
 use crate::overlay::Answered;

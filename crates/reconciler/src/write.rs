@@ -9,7 +9,8 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
-use windlass_informer::{RequestTarget, Resource, Written};
+use windlass_informer::client::RequestTarget;
+use windlass_informer::{Resource, Written};
 
 use crate::authorship::Before;
 

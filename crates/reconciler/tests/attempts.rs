@@ -150,7 +150,7 @@ async fn hook_sees_every_failed_run_with_its_error_and_may_panic() {
     });
     let hook = move |failed: &windlass_reconciler::FailedRun<'_>| {
         let causes = failed.error.map(|error| {
-            let mut chain = windlass_informer::error_chain(error.source());
+            let mut chain = windlass_informer::client::error_chain(error.source());
             chain.find_map(|cause| cause.downcast_ref::<Code>()).map(|code| code.0)
         });
         let (run, key) = (failed.run, failed.key.to_string());

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
-use windlass_informer::status_of;
+use windlass_informer::client::status_of;
 use windlass_reconciler::{Class, ControllerBuilder, Error, Propagation, RunContext, WriteOptions};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -99,7 +99,8 @@ async fn eviction_that_a_budget_refuses_is_throttled_and_leaves_the_pod() {
 
                 let error = live.evict(&kept).await.expect_err("the budget is against it");
                 assert_eq!(error.class(), Class::Throttled, "{error}");
-                let refusal = windlass_informer::error_chain(error.source()).find_map(status_of);
+                let refusal =
+                    windlass_informer::client::error_chain(error.source()).find_map(status_of);
                 assert_eq!(refusal.map(|status| status.code), Some(429));
                 let is_terminating = |pod: Option<Pod>| pod?.metadata.deletion_timestamp.map(drop);
                 assert!(live.get(&key).await?.is_some());

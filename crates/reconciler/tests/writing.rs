@@ -15,7 +15,8 @@ use kube::api::{
 use kube::core::PartialObjectMeta;
 use serde_json::json;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{Resource, status_of};
+use windlass_informer::Resource;
+use windlass_informer::client::status_of;
 use windlass_reconciler::{
     ApplyConflict, Class, ControllerBuilder, Error, FieldValidation, OwnershipError, Recorder,
     RunContext, Watch, WriteOptions, is_controlled_by, owner_reference,

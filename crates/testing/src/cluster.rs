@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use windlass::informer::{ClientStack, Evidence, InformerOptions, SharedInformerFactory};
+use windlass::informer::evidence::Evidence;
+use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{Account, TestCluster};
 

@@ -16,7 +16,7 @@ use kube::api::{Api, PostParams};
 use kube::client::Body;
 use tower::ServiceExt as _;
 use tower::layer::layer_fn;
-use windlass::informer::HttpService;
+use windlass::informer::client::HttpService;
 use windlass::manager::{Manager, Options};
 use windlass::prelude::*;
 use windlass_tests::failover::{COUNT, LABEL, LEASE, SEEN, VALUE, WORKERS, agent};

@@ -1,5 +1,5 @@
-//! The reflector: decides what to request from a [`ListWatch`](crate::ListWatch) next, and what
-//! each answer means.
+//! The reflector: decides what to request from a [`ListWatch`](crate::source::ListWatch) next, and
+//! what each answer means.
 //!
 //! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. The feed sends
 //! the requests, splits the bodies and reports what arrives.

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::{StreamExt as _, stream};
 use tokio::sync::watch;
-use windlass_informer::{Answer, Body, KubeListWatch, ListWatch, Request, SourceError, Status};
+use windlass_informer::source::{Answer, Body, KubeListWatch, ListWatch, Request};
+use windlass_informer::{SourceError, Status};
 
 /// A server behind a gate. Clones share the gate.
 #[derive(Clone, Debug)]

@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::client::Body;
 use kube::core::WatchEvent;
 use serde_json::{Value, json};
-use windlass_informer::{
-    ClientStack, ListRequest, ListWatch, ResponseBody, SourceError, WatchRequest,
-};
+use windlass_informer::client::ResponseBody;
+use windlass_informer::source::{ListRequest, ListWatch, WatchRequest};
+use windlass_informer::{ClientStack, SourceError};
 use windlass_testkit::TestCluster;
 
 /// A client of a cluster, with a stack around it.
@@ -93,7 +93,7 @@ pub(crate) async fn list(
     source: &impl ListWatch,
     request: ListRequest,
 ) -> Result<(Vec<Value>, ListMeta), SourceError> {
-    let mut body = source.request(&windlass_informer::Request::List(request)).await?;
+    let mut body = source.request(&windlass_informer::source::Request::List(request)).await?;
     let mut bytes = Vec::new();
     while let Some(chunk) = body.next().await {
         bytes.extend_from_slice(&chunk?);
@@ -104,7 +104,7 @@ pub(crate) async fn list(
 
 /// A watch that is read event by event.
 pub(crate) struct Watch {
-    body: windlass_informer::Body,
+    body: windlass_informer::source::Body,
     /// What has arrived and was not read.
     rest: Vec<u8>,
 }
@@ -114,7 +114,7 @@ impl Watch {
         source: &impl ListWatch,
         request: WatchRequest,
     ) -> Result<Self, SourceError> {
-        let body = source.request(&windlass_informer::Request::Watch(request)).await?;
+        let body = source.request(&windlass_informer::source::Request::Watch(request)).await?;
         Ok(Self { body, rest: Vec::new() })
     }
 

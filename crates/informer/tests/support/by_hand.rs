@@ -7,10 +7,8 @@ use futures::StreamExt as _;
 use futures::channel::{mpsc, oneshot};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use windlass_informer::{
-    Answer, Body, InformerOptions, ListWatch, Request, Resource, SharedInformer, SourceError,
-    Status,
-};
+use windlass_informer::source::{Answer, Body, ListWatch, Request};
+use windlass_informer::{InformerOptions, Resource, SharedInformer, SourceError, Status};
 
 use super::Running;
 

@@ -16,9 +16,10 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister};
+use windlass_informer::observe::{FinishedRequest, RequestObserver};
 use windlass_informer::{
-    ClientStack, Event, FinalState, FinishedRequest, Handler, InformerOptions, RequestObserver,
-    SharedInformer, SharedInformerFactory, Stopped,
+    ClientStack, Event, FinalState, Handler, InformerOptions, SharedInformer,
+    SharedInformerFactory, Stopped,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultId, FaultRule};
 

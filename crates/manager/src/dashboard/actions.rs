@@ -13,7 +13,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{Resource, SharedInformerFactory, safe_message};
+use windlass_informer::client::safe_message;
+use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::Cause;
 use windlass_workqueue::{Add, Priority};
 

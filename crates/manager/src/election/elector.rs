@@ -11,7 +11,7 @@ use ring::rand::{self, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use windlass_informer::safe_message;
+use windlass_informer::client::safe_message;
 
 use super::contest::{Contest, Failure, Step};
 use super::record::Record;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tokio::time::{Instant, timeout_at};
-use windlass_informer::safe_message;
+use windlass_informer::client::safe_message;
 
 use super::contest::Failure;
 

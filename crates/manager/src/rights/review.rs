@@ -11,7 +11,8 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::Client;
 use kube::api::{Api, PostParams};
-use windlass_informer::{Place, safe_message};
+use windlass_informer::client::safe_message;
+use windlass_informer::evidence::Place;
 
 use super::Rights;
 

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
-use windlass_informer::safe_message;
+use windlass_informer::client::safe_message;
 use windlass_webhook::WebhookEntry;
 
 use crate::error::ManagerError;

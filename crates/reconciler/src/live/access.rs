@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_indexer::{KeyRef, ObjectKey};
-use windlass_informer::{CreatedName, Resource, status_of};
+use windlass_informer::Resource;
+use windlass_informer::client::{CreatedName, status_of};
 
 use crate::context::RunContext;
 use crate::error::Error;

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey};
-use windlass_informer::status_of;
+use windlass_informer::client::status_of;
 
 use super::Live;
 use super::access::{Access, STATUS};

@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::{Map, Value, json};
 use tower::{BoxError, service_fn};
 use windlass_indexer::{KeyRef, ObjectKey};
-use windlass_informer::{RequestInfo, RequestTarget, safe_message};
+use windlass_informer::client::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
 use super::{Effect, PlannedWrite};

@@ -33,7 +33,8 @@ const METADATA_WATCH: HeaderValue = HeaderValue::from_static(
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use windlass_informer::{KubeListWatch, Resource, SelectionError};
+/// use windlass_informer::source::{KubeListWatch, SelectionError};
+/// use windlass_informer::Resource;
 ///
 /// fn pods_on(client: kube::Client, node: &str) -> Result<KubeListWatch, SelectionError> {
 ///     KubeListWatch::new(client, Resource::of::<Pod>())

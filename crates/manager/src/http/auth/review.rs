@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use tokio::time::timeout;
-use windlass_informer::safe_message;
+use windlass_informer::client::safe_message;
 
 /// How long a review may take. As in controller-runtime.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
