@@ -7,12 +7,10 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use crate::error::{DecodeError, short_name};
 use crate::head::Head;
 use crate::hot_set::HotSet;
-use crate::object::{Body, Decoded};
+use crate::object::{Body, Decoded, ObjectType};
 use crate::sync::Lock;
 
 /// How objects are decoded as one type.
@@ -45,12 +43,12 @@ impl Decoder {
 
 impl Codec {
     /// For a compact store.
-    pub(crate) fn compact<K: DeserializeOwned + Send + Sync + 'static>() -> Self {
+    pub(crate) fn compact<K: ObjectType>() -> Self {
         Self::new::<K>(|bytes| Ok(Arc::new(serde_json::from_slice::<K>(bytes)?)))
     }
 
     /// For a resident store.
-    pub(crate) fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>() -> Self {
+    pub(crate) fn resident<K: ObjectType + Clone>() -> Self {
         // Serde grows lists by doubling. The lists of a clone have no spare capacity.
         Self::new::<K>(|bytes| Ok(Arc::new(serde_json::from_slice::<K>(bytes)?.clone())))
     }

@@ -23,19 +23,15 @@ pub struct Head {
     pub(crate) api_version: Option<Arc<str>>,
     pub(crate) kind: Option<Arc<str>>,
     pub(crate) generation: Option<i64>,
-    pub(crate) creation_timestamp: Seconds,
-    pub(crate) deletion_timestamp: Seconds,
+    /// In whole seconds, which is the precision of metadata.
+    pub(crate) creation_timestamp: Option<i64>,
+    pub(crate) deletion_timestamp: Option<i64>,
     pub(crate) annotations_hash: u64,
     /// In the order of the keys, each key once.
     pub(crate) labels: Arc<[Label]>,
     /// Most kinds have neither owners nor finalizers.
     pub(crate) owners_and_finalizers: Option<Arc<OwnersAndFinalizers>>,
 }
-
-/// An optional time in whole seconds, which is the precision of metadata. An
-/// `Option<Timestamp>` is three times as large, for every object twice.
-#[derive(Clone, Copy)]
-pub(crate) struct Seconds(i64);
 
 /// The labels of an object, in the order of their keys.
 #[derive(Clone, Copy)]
@@ -102,13 +98,13 @@ impl Head {
 
     /// When the object was created, in whole seconds.
     pub fn creation_timestamp(&self) -> Option<Timestamp> {
-        self.creation_timestamp.timestamp()
+        self.creation_timestamp.and_then(|seconds| Timestamp::from_second(seconds).ok())
     }
 
     /// When the object's grace period ends, in whole seconds; `None` unless the object is being
     /// deleted.
     pub fn deletion_timestamp(&self) -> Option<Timestamp> {
-        self.deletion_timestamp.timestamp()
+        self.deletion_timestamp.and_then(|seconds| Timestamp::from_second(seconds).ok())
     }
 
     /// A hash of the annotations, independent of their order.
@@ -156,21 +152,6 @@ impl Head {
     }
 }
 
-impl Seconds {
-    /// Stands for no time, because it is out of a timestamp's range.
-    const NONE: i64 = i64::MIN;
-
-    fn timestamp(self) -> Option<Timestamp> {
-        Timestamp::from_second(self.0).ok()
-    }
-}
-
-impl From<Option<Timestamp>> for Seconds {
-    fn from(time: Option<Timestamp>) -> Self {
-        Self(time.map_or(Self::NONE, Timestamp::as_second))
-    }
-}
-
 impl<'a> Labels<'a> {
     /// The value of a label.
     pub fn get(self, key: &str) -> Option<&'a str> {
@@ -191,12 +172,6 @@ impl<'a> Labels<'a> {
     /// Whether there are no labels.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl fmt::Debug for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.timestamp(), f)
     }
 }
 

@@ -141,7 +141,7 @@ pub use index::{ByController, ByLabel, ByOwner, Index, IndexStatus, IndexValue, 
 pub use interner::Interner;
 pub use key::{KeyRef, ObjectKey, ParseKeyError};
 pub use lister::{Cached, Iter, List, Lister};
-pub use object::Object;
+pub use object::{Object, ObjectType};
 pub use parser::{HeadError, HeadParser, HeadProblem};
 pub use reader::{Objects, Reader, Selection, Snapshot};
 pub use selector::Selector;

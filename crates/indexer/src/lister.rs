@@ -8,14 +8,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use crate::decoder::Decoder;
 use crate::error::{DecodeError, IndexError, LayoutError, short_name};
 use crate::head::Head;
 use crate::index::{ByLabel, ByOwner, Index, LookUp};
 use crate::key::{KeyRef, ObjectKey};
-use crate::object::Object;
+use crate::object::{Object, ObjectType};
 use crate::reader::{Objects, Reader, Selection, Snapshot};
 use crate::selector::Selector;
 use crate::shared::Keep;
@@ -64,10 +62,7 @@ impl Reader {
     ///
     /// # Errors
     /// If the store is resident as another type.
-    pub fn lister<K>(&self) -> Result<Lister<K>, LayoutError>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
+    pub fn lister<K: ObjectType>(&self) -> Result<Lister<K>, LayoutError> {
         if let Some(resident) = &self.shared().resident
             && !resident.codec.is::<K>()
         {
@@ -78,7 +73,7 @@ impl Reader {
     }
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
+impl<K: ObjectType> Lister<K> {
     /// Keeps `kept` alive as long as this lister, a clone of it or a handle from it lives. It may
     /// be what fills the store, for instance.
     #[must_use]
@@ -212,7 +207,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     }
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
+impl<K: ObjectType> Cached<K> {
     /// The object, decoded from the bytes of this version or taken from the hot set.
     ///
     /// # Errors

@@ -7,8 +7,16 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 use crate::error::DecodeError;
 use crate::head::Head;
+
+/// A type that objects are read as: a Kubernetes type, metadata only, or a type of your own.
+/// Implemented for every type that fits.
+pub trait ObjectType: DeserializeOwned + Send + Sync + 'static {}
+
+impl<T: DeserializeOwned + Send + Sync + 'static> ObjectType for T {}
 
 /// A decoded object. Only its readers know its type.
 pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;

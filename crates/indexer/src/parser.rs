@@ -142,8 +142,8 @@ impl HeadParser {
             api_version: api_version.map(|text| pools.text(&text)),
             kind: kind.map(|text| pools.text(&text)),
             generation,
-            creation_timestamp: creation_timestamp.into(),
-            deletion_timestamp: deletion_timestamp.into(),
+            creation_timestamp: creation_timestamp.map(Timestamp::as_second),
+            deletion_timestamp: deletion_timestamp.map(Timestamp::as_second),
             annotations_hash: ANNOTATIONS.hash_one(annotations),
             labels: pools.labels(labels),
             owners_and_finalizers: (!owners_and_finalizers.is_empty())

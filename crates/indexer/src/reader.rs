@@ -1,5 +1,6 @@
 //! Reading a store without types: one object, a snapshot, a selection of objects.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::IndexError;
@@ -33,8 +34,6 @@ pub struct Selection {
     /// `None` for all namespaces.
     namespace: Option<Box<str>>,
     selector: Selector,
-    /// An index and a value of it that contain everything that the selector selects.
-    shortcut: Option<(usize, Box<str>)>,
 }
 
 /// Iterates over the objects of a selection.
@@ -47,7 +46,7 @@ pub struct Objects<'a> {
 enum Walk<'a> {
     Objects(Iter<'a, Stored>),
     /// The entries of one value.
-    Index(Iter<'a, IndexEntry>, &'a str),
+    Index(Iter<'a, IndexEntry>, Cow<'a, str>),
 }
 
 impl Reader {
@@ -183,7 +182,7 @@ impl Snapshot {
 
     fn part(&self, part: Option<(usize, Box<str>)>) -> Selection {
         let (trees, selector) = (Arc::clone(&self.trees), Selector::everything());
-        Selection { trees, part, namespace: None, selector, shortcut: None }
+        Selection { trees, part, namespace: None, selector }
     }
 }
 
@@ -199,7 +198,6 @@ impl Selection {
     /// Restricts the selection by labels. A second selector replaces the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
-        self.shortcut = self.label_index(selector);
         self.selector = selector.clone();
         self
     }
@@ -209,10 +207,11 @@ impl Selection {
         let namespace = self.namespace.as_deref();
         // Before all keys of the namespace.
         let start = namespace.map(|namespace| KeyRef::new(Some(namespace), ""));
-        let walk = match (self.part.as_ref().or(self.shortcut.as_ref()), start) {
+        let part = self.part.as_ref().map(|(number, value)| (*number, Cow::Borrowed(&**value)));
+        let walk = match (part.or_else(|| self.label_index()), start) {
             (Some((number, value)), key) => {
-                let entries = &self.trees.indexes[*number].entries;
-                Walk::Index(entries.from(Place { value, key }), value)
+                let entries = &self.trees.indexes[number].entries;
+                Walk::Index(entries.from(Place { value: &value, key }), value)
             }
             (None, Some(key)) => Walk::Objects(self.trees.objects.from(key)),
             (None, None) => Walk::Objects(self.trees.objects.iter()),
@@ -220,11 +219,12 @@ impl Selection {
         Objects { walk, namespace, selector: &self.selector }
     }
 
-    fn label_index(&self, selector: &Selector) -> Option<(usize, Box<str>)> {
-        selector.exact().find_map(|pair| {
+    /// An index and a value of it that contain everything that the selector selects.
+    fn label_index(&self) -> Option<(usize, Cow<'static, str>)> {
+        self.selector.exact().find_map(|pair| {
             let covers = |tree: &IndexTree| tree.index.covers_label(pair.0);
             let number = self.trees.indexes.iter().position(covers)?;
-            Some((number, pair.index_text().into()))
+            Some((number, Cow::Owned(pair.index_text().into_owned())))
         })
     }
 }

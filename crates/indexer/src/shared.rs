@@ -24,15 +24,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use serde::de::DeserializeOwned;
-
 use crate::decoder::{Codec, Decoder};
 use crate::error::{DecodeError, IndexError, short_name};
 use crate::index::{Index, IndexEntry, Place, Posting, Registered};
 use crate::interner::Interner;
 use crate::key::{KeyRef, ObjectKey};
 use crate::map::ObjectMap;
-use crate::object::{Body, Decoded, Object};
+use crate::object::{Body, Decoded, Object, ObjectType};
 use crate::sync::Lock;
 use crate::tree::{Entry, Tree};
 
@@ -79,10 +77,7 @@ pub(crate) enum Keep {
 
 impl Shared {
     /// The decoder of a type, created when it is first needed.
-    pub(crate) fn decoder<K>(&self) -> Arc<Decoder>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
+    pub(crate) fn decoder<K: ObjectType>(&self) -> Arc<Decoder> {
         let mut decoders = self.decoders.write();
         if let Some(decoder) = decoders.iter().find(|decoder| decoder.codec.is::<K>()) {
             return Arc::clone(decoder);
@@ -141,7 +136,7 @@ impl Shared {
             return;
         }
         let evicted = match result {
-            Ok(decoded) => hot_set.insert(object, Arc::clone(decoded), decoder.codec.weight(bytes)),
+            Ok(value) => hot_set.insert(object, Arc::clone(value), decoder.codec.weight(bytes)),
             Err(error) => {
                 hot_set.insert_undecodable(object, error.clone());
                 Vec::new()

@@ -6,15 +6,13 @@ use std::any::TypeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde::de::DeserializeOwned;
-
 use crate::decoder::{Codec, Decoder};
 use crate::error::IndexError;
 use crate::index::{Index, Registered};
 use crate::interner::Interner;
 use crate::key::KeyRef;
 use crate::map::ObjectMap;
-use crate::object::{Body, Object};
+use crate::object::{Body, Object, ObjectType};
 use crate::parser::{HeadError, HeadParser};
 use crate::reader::Reader;
 use crate::shared::{Shared, Trees};
@@ -249,7 +247,7 @@ impl Layout {
     ///
     /// The weight of an object in the status is an estimate from its size and the length of its
     /// JSON.
-    pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>() -> Self {
+    pub fn resident<K: ObjectType + Clone>() -> Self {
         Self { resident: Some(Codec::resident::<K>()) }
     }
 

@@ -121,7 +121,7 @@ pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
 pub use informer_cache::{InformerCache, Written};
 pub use reflect::reflector::{BackoffConfig, ReflectorConfig};
-pub use resource::{Resource, Scope};
+pub use resource::{Resource, Scope, StaticResource};
 pub use share::delta_fifo::FinalState;
 pub use share::event::{Event, Handler, filtered};
 pub use share::factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
@@ -169,6 +169,7 @@ pub mod source {
     //! For sources of your own: [`SharedInformer::with_source`](crate::SharedInformer::with_source)
     //! takes any [`ListWatch`].
 
+    pub use crate::decode::frames::{FrameError, StatusCause};
     pub use crate::transport::source::{
         Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, WatchRequest,
     };

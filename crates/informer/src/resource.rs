@@ -44,12 +44,15 @@ impl Scope for ClusterResourceScope {
     const NAMESPACED: bool = false;
 }
 
+/// A type whose kind, group and scope are known at compile time, as those of `k8s-openapi` and of
+/// `kube`'s derive. Implemented for every type that fits.
+pub trait StaticResource: kube::Resource<DynamicType = (), Scope: Scope> {}
+
+impl<T: kube::Resource<DynamicType = (), Scope: Scope>> StaticResource for T {}
+
 impl Resource {
     /// The resource of a type of `k8s-openapi`, or of a derived custom resource.
-    pub fn of<K>() -> Self
-    where
-        K: kube::Resource<DynamicType = (), Scope: Scope>,
-    {
+    pub fn of<K: StaticResource>() -> Self {
         Self::new(&ApiResource::erase::<K>(&()), K::Scope::NAMESPACED)
     }
 

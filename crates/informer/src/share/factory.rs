@@ -11,15 +11,14 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use kube::Client;
 use kube::core::{GroupVersionKind, PartialObjectMeta};
-use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use windlass_indexer::Lister;
+use windlass_indexer::{Lister, ObjectType};
 
 use crate::error::{InformerError, Stopped};
 use crate::reflect::reflector::ServerFeatures;
-use crate::resource::{Resource, Scope};
+use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::informer::{KeepAlive, SharedInformer};
 use crate::share::lock::lock;
@@ -153,14 +152,9 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn informer<K>(&self) -> Result<SharedInformer<K>, InformerError>
-    where
-        K: kube::Resource<DynamicType = (), Scope: Scope>
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub fn informer<K: StaticResource + ObjectType>(
+        &self,
+    ) -> Result<SharedInformer<K>, InformerError> {
         self.informer_with(|options| options)
     }
 
@@ -168,17 +162,10 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn informer_with<K>(
+    pub fn informer_with<K: StaticResource + ObjectType>(
         &self,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
-    ) -> Result<SharedInformer<K>, InformerError>
-    where
-        K: kube::Resource<DynamicType = (), Scope: Scope>
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
-    {
+    ) -> Result<SharedInformer<K>, InformerError> {
         self.informer_of(&Resource::of::<K>(), change)
     }
 
@@ -187,14 +174,11 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn informer_of<K>(
+    pub fn informer_of<K: ObjectType>(
         &self,
         resource: &Resource,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
-    ) -> Result<SharedInformer<K>, InformerError>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
+    ) -> Result<SharedInformer<K>, InformerError> {
         self.get_or_create(resource, change, false)
     }
 
@@ -202,14 +186,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn lister<K>(&self) -> Result<Lister<K>, InformerError>
-    where
-        K: kube::Resource<DynamicType = (), Scope: Scope>
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
-    {
+    pub fn lister<K: StaticResource + ObjectType>(&self) -> Result<Lister<K>, InformerError> {
         Ok(self.informer::<K>()?.lister().clone())
     }
 
@@ -218,10 +195,9 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn metadata<K>(&self) -> Result<SharedInformer<PartialObjectMeta<K>>, InformerError>
-    where
-        K: kube::Resource<DynamicType = (), Scope: Scope> + Send + Sync + 'static,
-    {
+    pub fn metadata<K: StaticResource + Send + Sync + 'static>(
+        &self,
+    ) -> Result<SharedInformer<PartialObjectMeta<K>>, InformerError> {
         self.metadata_of(&Resource::of::<K>(), |options| options)
     }
 
@@ -229,14 +205,11 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn metadata_of<K>(
+    pub fn metadata_of<K: ObjectType>(
         &self,
         resource: &Resource,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
-    ) -> Result<SharedInformer<K>, InformerError>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
+    ) -> Result<SharedInformer<K>, InformerError> {
         self.get_or_create(resource, change, true)
     }
 
@@ -349,15 +322,12 @@ impl SharedInformerFactory {
         idle.next().map(|entry| entry.engine.resource.clone())
     }
 
-    fn get_or_create<K>(
+    fn get_or_create<K: ObjectType>(
         &self,
         resource: &Resource,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
         metadata_only: bool,
-    ) -> Result<SharedInformer<K>, InformerError>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
+    ) -> Result<SharedInformer<K>, InformerError> {
         let shared = &*self.shared;
         if shared.stop.is_cancelled() {
             return Err(Stopped.into());

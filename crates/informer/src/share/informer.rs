@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_indexer::{Index, Lister};
+use windlass_indexer::{Index, Lister, ObjectType};
 
 use crate::error::{InformerError, Stopped};
 use crate::informer_cache::InformerCache;
 use crate::reflect::reflector::ServerFeatures;
-use crate::resource::{Resource, Scope};
+use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::event::Handler;
 use crate::share::listener::{HandlerOptions, drive};
@@ -65,10 +64,7 @@ pub struct SharedInformer<K> {
 /// Stops the informer when its last user is dropped.
 pub(crate) type KeepAlive = Arc<DropGuard>;
 
-impl<K> SharedInformer<K>
-where
-    K: kube::Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: StaticResource + ObjectType> SharedInformer<K> {
     /// An informer of its own. A [`SharedInformerFactory`](crate::SharedInformerFactory) makes
     /// informers that are shared.
     ///
@@ -79,7 +75,7 @@ where
     }
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
+impl<K: ObjectType> SharedInformer<K> {
     /// An informer of any resource, read as `K`: a type of your own with a few fields, or a dynamic
     /// one.
     ///
@@ -140,10 +136,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     ///
     /// # Errors
     /// Returns an error if it is resident as another type.
-    pub fn read_as<T>(&self) -> Result<SharedInformer<T>, InformerError>
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-    {
+    pub fn read_as<T: ObjectType>(&self) -> Result<SharedInformer<T>, InformerError> {
         SharedInformer::with_engine(Arc::clone(&self.engine), Arc::clone(&self.user), self.resync)
     }
 

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use windlass_indexer::Lister;
+use windlass_indexer::{Lister, ObjectType};
 
 use crate::share::backlog::{Backlog, Notice};
 use crate::share::event::{Event, Handler};
@@ -206,7 +205,7 @@ impl Listener {
 /// Calls `handler` with its events until the listener is closed.
 pub(crate) async fn drive<K, H>(listener: Arc<Listener>, lister: Lister<K>, mut handler: H)
 where
-    K: DeserializeOwned + Send + Sync + 'static,
+    K: ObjectType,
     H: Handler<K>,
 {
     while let Some(notice) = listener.next().await {
@@ -224,10 +223,7 @@ where
 }
 
 /// Converts a notice to an event; `None` for [`Notice::Synced`].
-pub(crate) fn typed<K>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>>
-where
-    K: DeserializeOwned + Send + Sync + 'static,
-{
+pub(crate) fn typed<K: ObjectType>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>> {
     Some(match notice {
         Notice::Added { object, initial } => {
             Event::Added { object: lister.handle(object), initial }

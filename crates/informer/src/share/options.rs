@@ -6,8 +6,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use windlass_indexer::{Index, IndexError, Layout, Selector, Store};
+use windlass_indexer::{Index, IndexError, Layout, ObjectType, Selector, Store};
 
 use crate::decode::compact::ManagedFields;
 use crate::decode::frames::FrameOptions;
@@ -147,7 +146,7 @@ impl InformerOptions {
     /// Caches objects decoded as `K`, without their bytes: for types that are small and read all
     /// the time, such as your own ones with the few fields that you need. The cache holds a clone
     /// of what was decoded, because a clone has no spare capacity.
-    pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>(mut self) -> Self {
+    pub fn resident<K: ObjectType + Clone>(mut self) -> Self {
         self.layout = Some(Layout::resident::<K>());
         self
     }

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use serde::de::DeserializeOwned;
-use windlass_indexer::Lister;
+use windlass_indexer::{Lister, ObjectType};
 
 use crate::share::cache::Cache;
 use crate::share::event::Event;
@@ -56,7 +55,7 @@ impl Registration {
     }
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Subscription<K> {
+impl<K: ObjectType> Subscription<K> {
     pub(crate) fn new(registration: Registration, lister: Lister<K>) -> Self {
         Self { registration, lister }
     }
