@@ -4,8 +4,6 @@
 //! The reflector decides what to request, and the cache decides which objects are new. The feed
 //! waits: for an answer, for the next chunk of a body, for the end of a backoff.
 
-mod body;
-
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{HeadError, Object};
 
@@ -24,12 +22,10 @@ use crate::reflect::reflector::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
 use crate::share::cache::{Cache, ListOutcome, Listing, Received};
-use crate::share::options::InformerOptions;
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::Observation;
 use crate::telemetry::status::{InformerPhase, Progress};
 use crate::transport::source::{Body, ListWatch, Request, SourceError};
-use body::drain;
 
 /// The list and watch of one namespace, or of all.
 pub(crate) struct Feed {
@@ -61,6 +57,9 @@ enum End {
     Dropped,
 }
 
+/// How long to wait for the few bytes that follow a complete list.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
 /// Used as a deadline where there is none.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
@@ -72,7 +71,7 @@ impl Feed {
         source: Arc<dyn ListWatch>,
         reflector: Reflector,
         ingest: Ingest,
-        options: &InformerOptions,
+        frame_options: FrameOptions,
     ) -> Self {
         Self {
             cache,
@@ -81,12 +80,12 @@ impl Feed {
             source,
             reflector,
             ingest,
-            frame_options: options.frame_options(),
+            frame_options,
             listing: None,
             list_began: Instant::now(),
             list: Progress::default(),
             has_listed: false,
-            gathered: Gathered::new(options.resident_type().is_none()),
+            gathered: Gathered::default(),
             events: 0,
         }
     }
@@ -221,7 +220,9 @@ impl Feed {
             };
             if self.chunk(&chunk?, &mut frames)?.is_break() {
                 if let Request::List(_) = request {
-                    drain(body).await;
+                    // Once the rest of the list is read, the connection can be used again.
+                    let rest = async { while let Some(Ok(_)) = body.next().await {} };
+                    let _ = timeout(DRAIN_MAX, rest).await;
                 }
                 return Ok(End::Dropped);
             }

@@ -22,10 +22,8 @@ const BYTES_MAX: usize = 1 << 18;
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Objects that are not in the cache yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// Whether the cache holds bytes, and not decoded objects.
-    is_compact: bool,
     objects: Vec<Received>,
     bytes: usize,
     /// When the first object must go to the cache.
@@ -33,10 +31,6 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    pub(crate) fn new(is_compact: bool) -> Self {
-        Self { is_compact, objects: Vec::new(), bytes: 0, due: None }
-    }
-
     pub(crate) fn push(&mut self, arrived: Received) {
         self.bytes += arrived.bytes();
         self.objects.push(arrived);
@@ -44,8 +38,7 @@ impl Gathered {
 
     /// Lets these objects, of a first list, wait for more if they may. Returns whether they do.
     pub(crate) fn start_waiting(&mut self, now: Instant) -> bool {
-        self.is_compact
-            && !self.objects.is_empty()
+        !self.objects.is_empty()
             && self.bytes < BYTES_MAX
             && now < *self.due.get_or_insert(now + WAIT_MAX)
     }
@@ -58,9 +51,6 @@ impl Gathered {
     /// Copies the bytes of all objects, so that they are next to each other. Returns the old bytes,
     /// which the caller drops when the cache has the new ones.
     pub(crate) fn move_bytes(&mut self) -> Vec<Box<[u8]>> {
-        if !self.is_compact {
-            return Vec::new();
-        }
         self.objects.iter_mut().filter_map(Received::move_bytes).collect()
     }
 
