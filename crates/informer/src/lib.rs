@@ -137,9 +137,9 @@ pub use telemetry::status::{
     Activity, Counts, FeedStatus, InformerPhase, InformerStatus, Progress,
 };
 pub use transport::client::{
-    ClientStack, ConnectError, CreatedName, FinishedRequest, HeldBackRequest, HttpService,
-    NotLeader, RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget,
-    RequestTimedOut, ResponseBody, error_chain, explain, safe_message, status_of,
+    ClientStack, ConnectError, CreatedName, FinishedRequest, HttpService, NotLeader, RequestError,
+    RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut, ResponseBody,
+    error_chain, explain, safe_message, status_of,
 };
 pub use transport::discovery::DiscoveryError;
 pub use transport::evidence::{Evidence, Need, Place, Right, SentBy};

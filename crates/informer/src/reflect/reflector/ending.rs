@@ -93,8 +93,7 @@ impl Reflector {
         // open watch that is silent, because the deadline may have been too short, and a watch that
         // a proxy cut for its silence.
         let was_open = exchange.opened.is_some();
-        let was_cut =
-            is_unreachable && was_open && self.cuts.note_cut(exchange.silence(now), now);
+        let was_cut = is_unreachable && was_open && self.cuts.note_cut(exchange.silence(now), now);
         if (is_silent && !was_open) || (is_unreachable && !was_cut) || is_initializing(error) {
             self.outage = Some(Outage::Ongoing);
         }

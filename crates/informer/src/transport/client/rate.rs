@@ -15,7 +15,7 @@ use http::Request;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::Service;
 
-use super::observer::{HeldBackRequest, RequestObserver};
+use super::observer::RequestObserver;
 
 /// A service whose requests wait for a token.
 pub(super) struct Rate<S> {
@@ -88,8 +88,7 @@ where
         self.bucket.take(Instant::now());
         let delay = std::mem::take(&mut self.delay);
         if let Some(observer) = &self.observer {
-            let (method, host) = (request.method().clone(), Arc::clone(&self.host));
-            observer.held_back(&HeldBackRequest { method, host, delay });
+            observer.held_back(request.method(), &self.host, delay);
         }
         self.inner.call(request)
     }
