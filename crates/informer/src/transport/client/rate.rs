@@ -37,7 +37,7 @@ struct Bucket {
     period: Duration,
     /// How far `full_at` may be ahead while there still is a token.
     slack: Duration,
-    full_at: Option<Instant>,
+    full_at: Instant,
 }
 
 impl<S> Rate<S> {
@@ -97,21 +97,17 @@ where
 impl Bucket {
     fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let period = Duration::from_secs(1) / per_second.get();
-        Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
+        Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: Instant::now() }
     }
 
     /// Checks for a token. The error is when there will be one.
     fn check(&self, now: Instant) -> Result<(), Instant> {
-        match self.full_at {
-            Some(full_at) if full_at > now + self.slack => Err(full_at - self.slack),
-            _ => Ok(()),
-        }
+        if self.full_at > now + self.slack { Err(self.full_at - self.slack) } else { Ok(()) }
     }
 
     /// Takes a token, for a request that goes now.
     fn take(&mut self, now: Instant) {
-        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now));
-        self.full_at = Some(full_at + self.period);
+        self.full_at = self.full_at.max(now) + self.period;
     }
 }
 
