@@ -56,21 +56,6 @@ impl Object {
         }
     }
 
-    /// Moves the bytes into newly allocated memory and returns the old ones; `None` in a resident
-    /// store.
-    ///
-    /// Bytes from a network are allocated between the buffers of TLS and HTTP. Those buffers are
-    /// freed soon and leave holes that fit no other object. Whoever takes in many objects at once
-    /// moves all of them and then drops the old bytes, so that the objects are side by side.
-    #[must_use = "keep the old bytes until all objects are moved: freed memory would be reused by \
-                  the next copy"]
-    pub fn move_bytes(&mut self) -> Option<Box<[u8]>> {
-        match &mut self.body {
-            Body::Bytes(bytes) => Some(std::mem::replace(bytes, bytes.clone())),
-            Body::Resident(..) | Body::Undecodable(_) => None,
-        }
-    }
-
     /// What the object takes from the allocator: itself, the parts of its head, and its body.
     ///
     /// It is exact, except for the decoded object of a resident store, whose weight the layout

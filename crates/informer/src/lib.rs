@@ -160,9 +160,7 @@ pub mod observe {
     pub use crate::reflect::reflector::{ListFault, Reaction, Relist};
     pub use crate::telemetry::observer::{Observation, Observer, StatusHandle};
     pub use crate::telemetry::status::Progress;
-    pub use crate::transport::client::{
-        FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome,
-    };
+    pub use crate::transport::client::{FinishedRequest, RequestObserver, RequestOutcome};
 }
 
 pub mod source {

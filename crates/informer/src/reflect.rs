@@ -2,5 +2,4 @@
 //! any I/O, and the feed sends the requests and waits.
 
 pub(crate) mod feed;
-pub(crate) mod gathered;
 pub(crate) mod reflector;

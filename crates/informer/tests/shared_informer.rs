@@ -74,14 +74,11 @@ async fn handler_that_joins_during_the_first_list_loses_and_doubles_nothing() {
     let (informer, mut server) = by_hand::running(options());
     let wire = server.asked().await.streams();
     wire.event("ADDED", &object("a", "1"));
-    // So long the objects of a first list wait for more.
-    let gathered = Duration::from_millis(200);
-    pass(gathered).await;
+    idle().await;
     let log = Log::new();
     let registration = informer.add_handler(log.handler()).expect("it runs");
     assert_eq!(log.take().await, ["+a=1 initial"]);
     wire.event("ADDED", &object("b", "2"));
-    pass(gathered).await;
     assert_eq!(log.take().await, ["+b=2 initial"]);
     assert!(!registration.has_synced(), "the list goes on");
     wire.ends_list("2");

@@ -40,25 +40,14 @@ pub(crate) struct ObjectScan {
     strings: Strings,
     /// Objects and arrays that are open at `at`.
     depth: usize,
-    position: Position,
+    /// Whether `at` is within the metadata of the object itself.
+    is_in_metadata: bool,
     /// Where the managedFields begin that are being passed.
     managed_from: Option<usize>,
     /// Where managedFields are, in order.
     managed_fields: Vec<Range<usize>>,
     /// Whether there is whitespace, or a control character, outside of strings.
     has_whitespace: bool,
-}
-
-/// Where in the object a scan is.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Position {
-    /// After the key `metadata` of the object itself.
-    BeforeMetadata,
-    /// Within the object that is the value of that key.
-    InMetadata,
-    /// Anywhere else.
-    #[default]
-    Elsewhere,
 }
 
 /// A key of an object, as it is written.
@@ -125,7 +114,7 @@ impl ObjectScan {
     /// From this depth on, only the number of brackets is of interest.
     #[inline]
     fn depth_to_skip(&self) -> usize {
-        if self.position == Position::InMetadata { 3 } else { 2 }
+        if self.is_in_metadata { 3 } else { 2 }
     }
 
     /// Looks at the brackets and colons of a block. Returns where the object ends, if it does.
@@ -137,7 +126,7 @@ impl ObjectScan {
             bits ^= bit;
             let at = self.at + bit.trailing_zeros() as usize;
             if structure.opens & bit != 0 {
-                self.open(bytes[at]);
+                self.open(bytes, at);
             } else if structure.closes & bit == 0 {
                 self.colon(bytes, at);
             } else if self.close(bytes, at) {
@@ -151,22 +140,20 @@ impl ObjectScan {
     }
 
     #[inline]
-    fn open(&mut self, bracket: u8) {
-        self.depth += 1;
-        if self.depth == 2 {
-            self.position = match self.position {
-                Position::BeforeMetadata if bracket == b'{' => Position::InMetadata,
-                _ => Position::Elsewhere,
-            };
+    fn open(&mut self, bytes: &[u8], at: usize) {
+        if self.depth == 1 && bytes[at] == b'{' {
+            let key = Key::of_value(&bytes[..at]);
+            self.is_in_metadata = key.is_some_and(|key| key.is("metadata"));
         }
+        self.depth += 1;
     }
 
     /// Returns whether this was the end of the object itself.
     #[inline]
     fn close(&mut self, bytes: &[u8], at: usize) -> bool {
         self.depth -= 1;
-        if self.depth == 1 && self.position == Position::InMetadata {
-            self.position = Position::Elsewhere;
+        if self.depth == 1 && self.is_in_metadata {
+            self.is_in_metadata = false;
             if let Some(from) = self.managed_from.take() {
                 // There is no member after it, so the comma before it is cut too.
                 let before = trim_end(&bytes[..from]);
@@ -179,29 +166,27 @@ impl ObjectScan {
 
     #[inline]
     fn colon(&mut self, bytes: &[u8], at: usize) {
-        match (self.depth, self.position) {
-            (1, _) => {
-                let is_metadata = Key::before(&bytes[..at]).is_some_and(|key| key.is("metadata"));
-                self.position =
-                    if is_metadata { Position::BeforeMetadata } else { Position::Elsewhere };
-            }
-            (2, Position::InMetadata) => {
-                let Some(key) = Key::before(&bytes[..at]) else { return };
-                if key.is("managedFields") {
-                    self.managed_from.get_or_insert(key.start);
-                } else if let Some(from) = self.managed_from.take() {
-                    // The comma between the two is cut. The one before stays for this member.
-                    self.managed_fields.push(from..key.start);
-                }
-            }
-            _ => {}
+        if self.depth != 2 || !self.is_in_metadata {
+            return;
+        }
+        let Some(key) = Key::before(&bytes[..at]) else { return };
+        if key.is("managedFields") {
+            self.managed_from.get_or_insert(key.start);
+        } else if let Some(from) = self.managed_from.take() {
+            // The comma between the two is cut. The one before stays for this member.
+            self.managed_fields.push(from..key.start);
         }
     }
 }
 
 impl<'a> Key<'a> {
+    /// The key whose value comes after `bytes`, if a value does.
+    pub(crate) fn of_value(bytes: &'a [u8]) -> Option<Self> {
+        Self::before(trim_end(bytes).strip_suffix(b":")?)
+    }
+
     /// The key at the end of `bytes`, which stand before a colon that is outside of strings.
-    pub(crate) fn before(bytes: &'a [u8]) -> Option<Self> {
+    fn before(bytes: &'a [u8]) -> Option<Self> {
         let bytes = trim_end(bytes);
         let mut start = bytes.strip_suffix(b"\"")?.len();
         loop {
@@ -222,7 +207,7 @@ impl<'a> Key<'a> {
     }
 }
 
-pub(crate) fn trim_end(mut bytes: &[u8]) -> &[u8] {
+fn trim_end(mut bytes: &[u8]) -> &[u8] {
     while let [rest @ .., last] = bytes
         && is_whitespace(*last)
     {

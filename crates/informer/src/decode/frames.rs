@@ -35,10 +35,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::Deserialize as _;
+use serde_json::Value;
 
 pub(crate) use describe::describe_body;
 pub use error::FrameError;
@@ -284,31 +282,25 @@ impl Frames {
 
     fn list_end(&self) -> Result<ListEnd, FrameError> {
         let malformed = || self.malformed("a list with metadata and items");
-        let list = serde_json::from_slice::<Members<'_>>(&self.envelope.bytes);
-        let list = list.map_err(|_| malformed())?;
-        let Some(items) = list.items else { return Err(self.unexpected_kind()) };
-        let metadata = list.metadata.map_or("null", RawValue::get);
+        let list: Value = serde_json::from_slice(&self.envelope.bytes).map_err(|_| malformed())?;
+        let Some(items) = list.get("items") else { return Err(self.unexpected_kind()) };
+        let metadata = &list["metadata"];
         // Go writes an empty list as null. serde would read a struct from an array too.
-        if !matches!(items.get(), "[]" | "null") || metadata.starts_with('[') {
+        if !(items.is_array() || items.is_null()) || metadata.is_array() {
             return Err(malformed());
         }
-        let end = serde_json::from_str::<Option<ListEnd>>(metadata);
-        Ok(end.map_err(|_| malformed())?.unwrap_or_default())
+        let end = Option::<ListEnd>::deserialize(metadata).map_err(|_| malformed())?;
+        Ok(end.unwrap_or_default())
     }
 
     fn event(&mut self) -> Result<Frame, FrameError> {
-        #[derive(Deserialize)]
-        struct Event<'a> {
-            #[serde(borrow)]
-            r#type: Cow<'a, str>,
-        }
-        let event = serde_json::from_slice::<Event<'_>>(&self.envelope.bytes);
-        let (event, object) = match (event, self.object.take()) {
-            (Ok(event), Some(object)) => (event, object),
-            (Err(_), None) => return Err(self.unexpected_kind()),
+        let envelope: Value = serde_json::from_slice(&self.envelope.bytes).unwrap_or_default();
+        let (kind, object) = match (envelope["type"].as_str(), self.object.take()) {
+            (Some(kind), Some(object)) => (kind, object),
+            (None, None) => return Err(self.unexpected_kind()),
             _ => return Err(self.malformed(EVENT)),
         };
-        Ok(match &*event.r#type {
+        Ok(match kind {
             "ADDED" => Frame::Change(Change::Added, object),
             "MODIFIED" => Frame::Change(Change::Modified, object),
             "DELETED" => Frame::Change(Change::Deleted, object),
@@ -327,18 +319,20 @@ impl Frames {
     /// The body is not a list and not a watch event.
     fn unexpected_kind(&self) -> FrameError {
         let expected = self.kind.expected();
-        let Ok(body) = serde_json::from_slice::<Members<'_>>(&self.envelope.bytes) else {
+        let Ok(body) = serde_json::from_slice::<Value>(&self.envelope.bytes) else {
             return self.malformed(expected);
         };
-        let kind = body.kind.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
-        let is_status = kind.as_deref() == Some("Status");
-        if let Some(status) = is_status.then(|| Status::parse(&self.envelope.bytes)).flatten() {
+        let kind = body["kind"].as_str();
+        if kind == Some("Status")
+            && let Some(status) = Status::of(&body)
+        {
             return FrameError::Status(Box::new(status));
         }
         if self.objects > 0 {
             return self.malformed(EVENT);
         }
-        FrameError::Kind { expected, kind: kind.filter(|kind| looks_like_kind(kind)) }
+        let kind = kind.filter(|kind| looks_like_kind(kind)).map(str::to_owned);
+        FrameError::Kind { expected, kind }
     }
 
     fn not_an_object(&self) -> FrameError {
@@ -377,22 +371,6 @@ impl BodyKind {
             Self::Watch => "a stream of watch events",
         }
     }
-}
-
-/// The members of an envelope that matter, undecoded.
-#[derive(Deserialize)]
-struct Members<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    items: Option<&'a RawValue>,
-}
-
-/// A member that is there, even if it is null.
-fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(json).map(Some)
 }
 
 /// Whether a text may be shown as a kind in an error.

@@ -4,8 +4,6 @@
 //! The reflector decides what to request, and the cache decides which objects are new. The feed
 //! waits: for an answer, for the next chunk of a body, for the end of a backoff.
 
-mod body;
-
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,25 +11,22 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{HeadError, Object};
 
 use crate::decode::frames::{Bookmark, Change, Frame, FrameOptions, Frames};
 use crate::decode::ingest::Ingest;
-use crate::reflect::gathered::Gathered;
 use crate::reflect::reflector::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
 use crate::share::cache::Cache;
 use crate::share::judge::{ListOutcome, Received};
 use crate::share::listing::Listing;
-use crate::share::options::InformerOptions;
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::Observation;
 use crate::telemetry::status::{InformerPhase, Progress};
 use crate::transport::source::{Body, ListWatch, Request, SourceError};
-use body::drain;
 
 /// The list and watch of one namespace, or of all.
 pub(crate) struct Feed {
@@ -49,8 +44,8 @@ pub(crate) struct Feed {
     list: Progress,
     /// Whether a list has been completed.
     has_listed: bool,
-    /// Objects that are not in the cache yet.
-    gathered: Gathered,
+    /// The objects of a chunk that are not in the cache yet.
+    received: Vec<Received>,
     /// How many changes the current watch has delivered.
     events: u64,
 }
@@ -63,6 +58,9 @@ enum End {
     Dropped,
 }
 
+/// How long to wait for the few bytes that follow a complete list.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
 /// Used as a deadline where there is none.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
@@ -74,7 +72,7 @@ impl Feed {
         source: Arc<dyn ListWatch>,
         reflector: Reflector,
         ingest: Ingest,
-        options: &InformerOptions,
+        frame_options: FrameOptions,
     ) -> Self {
         Self {
             cache,
@@ -83,17 +81,17 @@ impl Feed {
             source,
             reflector,
             ingest,
-            frame_options: options.frame_options(),
+            frame_options,
             listing: None,
             list_began: Instant::now(),
             list: Progress::default(),
             has_listed: false,
-            gathered: Gathered::new(!options.is_resident()),
+            received: Vec::new(),
             events: 0,
         }
     }
 
-    /// Runs until it is stopped. Objects that were gathered, but not applied, are then dropped.
+    /// Runs until it is stopped.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         if stop.run_until_cancelled(self.list_and_watch()).await.is_none() {
             self.telemetry.report(&Observation::Stopped);
@@ -116,7 +114,6 @@ impl Feed {
     async fn send_and_read(&mut self, request: &Request) {
         self.begin(request);
         let end = self.request(request).await;
-        self.flush();
         let now = Instant::now();
         let cut_after = self.reflector.cut_after();
         match end {
@@ -204,8 +201,6 @@ impl Feed {
                 biased;
                 chunk = body.next() => chunk,
                 () = &mut timer => {
-                    // Gathered objects may be due.
-                    self.flush();
                     if let Some(end) = self.deadline_passed()? {
                         return Ok(end);
                     }
@@ -224,12 +219,13 @@ impl Feed {
             };
             if self.chunk(&chunk?, &mut frames)?.is_break() {
                 if let Request::List(_) = request {
-                    drain(body).await;
+                    // Once the rest of the list is read, the connection can be used again.
+                    let rest = async { while let Some(Ok(_)) = body.next().await {} };
+                    let _ = timeout(DRAIN_MAX, rest).await;
                 }
                 return Ok(End::Dropped);
             }
-            // The deadline is earlier if objects were gathered, or if the interval of bookmarks
-            // became known.
+            // The deadline is earlier if the interval of bookmarks became known.
             if self.deadline() < timer.deadline() {
                 timer.as_mut().reset(self.deadline());
             }
@@ -257,11 +253,8 @@ impl Feed {
         }
         frames.push(chunk);
         let taken = self.frames(frames, now);
-        // Objects before an error are valid. Only objects of a first list may wait for more.
-        let is_first_list = self.listing.is_some() && !self.has_listed;
-        if taken.is_err() || !is_first_list || !self.gathered.start_waiting(now) {
-            self.flush();
-        }
+        // Also after an error: the objects before it are valid.
+        self.flush();
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
         self.cache.progress.notify_waiters();
         if self.listing.is_some() {
@@ -306,7 +299,7 @@ impl Feed {
             Ok(object) => {
                 self.reflector.changed(Change::Added, Some(object.head().resource_version()), now);
                 self.cache.quarantine.release(object.head().key());
-                self.gathered.push(Received::Item(object));
+                self.received.push(Received::Item(object));
             }
             Err(error) => self.quarantine(error),
         }
@@ -322,7 +315,7 @@ impl Feed {
                     // The deleted object cannot be read, but its key can: delete the cached one.
                     Some(key) if change == Change::Deleted => {
                         self.cache.quarantine.release(key);
-                        self.gathered.push(Received::Gone(key.clone()));
+                        self.received.push(Received::Gone(key.clone()));
                     }
                     _ => self.quarantine(error),
                 }
@@ -338,10 +331,10 @@ impl Feed {
         match (arrival, change) {
             (ChangeKind::Initial, Change::Added | Change::Modified) => {
                 self.list.objects += 1;
-                self.gathered.push(Received::Item(object));
+                self.received.push(Received::Item(object));
             }
             (ChangeKind::Initial, Change::Deleted) | (ChangeKind::Live, _) => {
-                self.gathered.push(Received::Change(change, object));
+                self.received.push(Received::Change(change, object));
             }
             (ChangeKind::Stale, _) => self.telemetry.report(&Observation::Stale(1)),
         }
@@ -396,24 +389,21 @@ impl Feed {
         ControlFlow::Break(())
     }
 
-    /// Passes the gathered objects to the cache.
+    /// Passes the received objects to the cache.
     fn flush(&mut self) {
-        if self.gathered.is_empty() {
+        if self.received.is_empty() {
             return;
         }
-        let is_initial = !self.has_listed;
-        // The old bytes are dropped together when the cache has the new ones.
-        let _old = if is_initial { self.gathered.move_bytes() } else { Vec::new() };
-        let stale = self.cache.apply(self.gathered.drain(), self.listing.as_mut(), is_initial);
+        let received = self.received.drain(..);
+        let stale = self.cache.apply(received, self.listing.as_mut(), !self.has_listed);
         if stale > 0 {
             self.telemetry.report(&Observation::Stale(stale));
         }
     }
 
-    /// When the request times out, or gathered objects have to go to the cache.
+    /// When the request times out.
     fn deadline(&self) -> Instant {
-        let deadlines = self.reflector.deadline().into_iter().chain(self.gathered.due());
-        deadlines.min().unwrap_or_else(|| Instant::now() + NEVER)
+        self.reflector.deadline().unwrap_or_else(|| Instant::now() + NEVER)
     }
 
     fn quarantine(&mut self, error: HeadError) {

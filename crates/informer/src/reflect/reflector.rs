@@ -384,7 +384,7 @@ impl Reflector {
     pub(crate) fn closed(&mut self, now: Instant) -> Option<Reaction> {
         match self.state {
             State::Watching(exchange) => self.watch_closed(exchange, now),
-            State::Streaming(_) => Some(self.stream_unfinished(None, now)),
+            State::Streaming(_) => Some(self.stream_unfinished(now)),
             State::Paging { .. } => {
                 self.back_off(Plan::List, None, now);
                 Some(Reaction::Retry)

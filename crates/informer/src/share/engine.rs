@@ -258,7 +258,7 @@ impl Engine {
                 source,
                 Reflector::new(options.reflector.clone(), server.clone(), seed),
                 self.ingest(),
-                options,
+                options.frame_options(),
             );
             feeds.spawn(feed.run(self.stop.clone()));
         }

@@ -60,24 +60,6 @@ enum ItemVerdict {
     Contradiction,
 }
 
-impl Received {
-    /// The length of its JSON.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Item(object) | Self::Change(_, object) => object.bytes().map_or(0, <[u8]>::len),
-            Self::Gone(_) => 0,
-        }
-    }
-
-    /// See [`Object::move_bytes`].
-    pub(crate) fn move_bytes(&mut self) -> Option<Box<[u8]>> {
-        match self {
-            Self::Item(object) | Self::Change(_, object) => object.move_bytes(),
-            Self::Gone(_) => None,
-        }
-    }
-}
-
 impl<'a> Judge<'a> {
     pub(crate) fn new(known: &'a Reader) -> Self {
         Self { known, fifo: DeltaFifo::default() }

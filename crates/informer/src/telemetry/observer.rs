@@ -1,6 +1,5 @@
 //! What an informer reports while it runs: the interface between it and any metrics system.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -101,7 +100,7 @@ pub enum Observation<'a> {
 }
 
 /// Returns the current status of an informer, without keeping the informer alive.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct StatusHandle(Weak<Engine>);
 
 impl StatusHandle {
@@ -117,12 +116,6 @@ impl StatusHandle {
     /// The current status, or `None` if the informer was dropped.
     pub fn status(&self) -> Option<InformerStatus> {
         Some(self.0.upgrade()?.status())
-    }
-}
-
-impl fmt::Debug for StatusHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatusHandle").finish_non_exhaustive()
     }
 }
 

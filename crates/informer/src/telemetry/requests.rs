@@ -1,15 +1,16 @@
 //! The metrics of a client's requests on a `prometheus-client` registry, under client-go's names.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::transport::client::{FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome};
+use crate::transport::client::{FinishedRequest, RequestObserver, RequestOutcome};
 
 /// Shows the requests of clients on a `prometheus_client` registry, as an observer of
 /// [`ClientStack::observer`](crate::ClientStack::observer).
@@ -51,7 +52,7 @@ pub struct RequestMetrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Result {
-    code: Code,
+    code: String,
     method: &'static str,
     host: Arc<str>,
 }
@@ -61,10 +62,6 @@ struct Request {
     verb: &'static str,
     host: Arc<str>,
 }
-
-/// `None` if there was no answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Code(Option<u16>);
 
 /// Upper bounds of the buckets, in seconds: those of Kubernetes' own components.
 const BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
@@ -102,20 +99,23 @@ impl RequestMetrics {
 impl RequestObserver for RequestMetrics {
     fn finished(&self, request: &FinishedRequest) {
         let (method, host) = (name_of(&request.method), &request.host);
-        let code = Code(match request.outcome {
-            RequestOutcome::Answered(status) => Some(status.as_u16()),
-            RequestOutcome::TimedOut | RequestOutcome::Failed | RequestOutcome::Dropped => None,
-        });
-        self.results.get_or_create(&Result { code, method, host: Arc::clone(host) }).inc();
+        let code = match &request.outcome {
+            RequestOutcome::Answered(status) => status.as_str(),
+            RequestOutcome::TimedOut | RequestOutcome::Failed | RequestOutcome::Dropped => {
+                "<error>"
+            }
+        };
+        let labels = Result { code: code.to_owned(), method, host: Arc::clone(host) };
+        self.results.get_or_create(&labels).inc();
         if request.verb != "watch" {
             let labels = Request { verb: method, host: Arc::clone(host) };
             self.durations.get_or_create(&labels).observe(request.duration.as_secs_f64());
         }
     }
 
-    fn held_back(&self, request: &HeldBackRequest) {
-        let labels = Request { verb: name_of(&request.method), host: Arc::clone(&request.host) };
-        self.delays.get_or_create(&labels).observe(request.delay.as_secs_f64());
+    fn held_back(&self, method: &Method, host: &Arc<str>, delay: Duration) {
+        let labels = Request { verb: name_of(method), host: Arc::clone(host) };
+        self.delays.get_or_create(&labels).observe(delay.as_secs_f64());
     }
 }
 
@@ -130,14 +130,5 @@ fn name_of(method: &Method) -> &'static str {
         Method::HEAD => "HEAD",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
-    }
-}
-
-impl EncodeLabelValue for Code {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(code) => EncodeLabelValue::encode(&code, encoder),
-            None => EncodeLabelValue::encode(&"<error>", encoder),
-        }
     }
 }

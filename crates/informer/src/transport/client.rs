@@ -41,7 +41,7 @@ pub use error::{ConnectError, NotLeader, RequestError, RequestTimedOut};
 pub use explain::explain;
 pub(crate) use explain::read_status;
 pub use message::{error_chain, safe_message, status_of};
-pub use observer::{FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome};
+pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 
 use body::erase_body;

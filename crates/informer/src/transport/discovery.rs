@@ -10,6 +10,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::api::ApiResource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::resource::Resource;
 use crate::transport::source::{SourceError, send};
@@ -55,20 +56,6 @@ pub enum DiscoveryError {
         /// What went wrong.
         error: SourceError,
     },
-}
-
-/// The versions of a group, as the server lists them.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Versions {
-    versions: Vec<GroupVersion>,
-    preferred_version: GroupVersion,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct GroupVersion {
-    version: String,
 }
 
 /// The resources of a group in one version.
@@ -162,10 +149,13 @@ async fn versions(client: &kube::Client, group: &str) -> Result<Vec<String>, Dis
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);
     }
-    let found: Versions = get(client, &format!("/apis/{group}")).await?;
-    let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
+    let found: Value = get(client, &format!("/apis/{group}")).await?;
+    let preferred = &found["preferredVersion"]["version"];
+    let versions = found["versions"].as_array().into_iter().flatten();
+    let versions = versions.filter_map(|version| version["version"].as_str());
+    let mut versions: Vec<_> = versions.map(str::to_owned).collect();
     // The sort is stable: the others stay in the server's order, by maturity.
-    versions.sort_by_key(|version| *version != found.preferred_version.version);
+    versions.sort_by_key(|version| preferred != version.as_str());
     Ok(versions)
 }
 

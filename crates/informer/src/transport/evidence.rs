@@ -82,10 +82,6 @@ pub struct Evidence {
     test: Option<Arc<str>>,
 }
 
-/// A request that was recorded. It has a value if it is a patch, whose answer tells more.
-#[must_use]
-pub(crate) struct Noted(Option<(Evidence, Need)>);
-
 /// A line of the file.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -130,9 +126,10 @@ impl Evidence {
         }
     }
 
-    /// Records the right that a request needs, and those that go with it.
-    pub(crate) fn note_request<B>(&self, info: &RequestInfo, request: &Request<B>) -> Noted {
-        let Some(target) = &info.target else { return Noted(None) };
+    /// Records the right that a request needs, and those that go with it. Returns the need, which
+    /// the answer may change.
+    pub(crate) fn note_request<B>(&self, info: &RequestInfo, request: &Request<B>) -> Option<Need> {
+        let target = info.target.as_ref()?;
         let sent_by = request.extensions().get::<SentBy>();
         let who = match sent_by {
             Some(SentBy { controller, .. }) => format!("controller {controller}"),
@@ -140,7 +137,7 @@ impl Evidence {
         };
         let did = match info.verb {
             "get" | "list" | "watch" => "read",
-            "other" => return Noted(None),
+            "other" => return None,
             _ => "wrote",
         };
         let reason = format!("{who} {did} `{info}`");
@@ -151,18 +148,16 @@ impl Evidence {
         let right = Right::of_target(info.verb, target);
         let need = Need { right, reason, when: None, observed: true };
         self.note(&need);
-        Noted((info.verb == "patch").then(|| (self.clone(), need)))
+        Some(need)
     }
-}
 
-impl Noted {
-    /// Records what the answer tells: an apply that created the object needs `create`.
-    pub(crate) fn note_answer(self, status: StatusCode) {
-        if let (StatusCode::CREATED, Some((evidence, mut need))) = (status, self.0) {
+    /// Records what the answer to a request tells: an apply that created the object needs `create`.
+    pub(crate) fn note_answer(&self, mut need: Need, status: StatusCode) {
+        if need.right.verb == "patch" && status == StatusCode::CREATED {
             need.right.verb = "create";
             need.right.name = None;
             need.reason.push_str(", which created the object");
-            evidence.note(&need);
+            self.note(&need);
         }
     }
 }

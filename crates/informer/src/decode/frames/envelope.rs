@@ -5,7 +5,7 @@
 //! it is complete, it is small, and serde reads it. Until then only brackets and strings are
 //! looked at.
 
-use crate::decode::compact::{Key, trim_end};
+use crate::decode::compact::Key;
 use crate::decode::scan::StringsByByte;
 
 #[derive(Default)]
@@ -40,7 +40,8 @@ impl Envelope {
             match byte {
                 b'{' | b'[' if is_outside => {
                     if self.depth == 1
-                        && self.last_key().is_some_and(|key| is_read_by_caller(&key, byte))
+                        && Key::of_value(&self.bytes)
+                            .is_some_and(|key| is_read_by_caller(&key, byte))
                     {
                         return (at, Stop::Value);
                     }
@@ -55,10 +56,5 @@ impl Envelope {
             }
         }
         (bytes.len(), Stop::More)
-    }
-
-    /// The key whose value comes next, if a value comes next.
-    fn last_key(&self) -> Option<Key<'_>> {
-        Key::before(trim_end(&self.bytes).strip_suffix(b":")?)
     }
 }

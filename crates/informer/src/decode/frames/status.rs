@@ -46,7 +46,11 @@ pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 impl Status {
     /// Reads a Status. `None` if the bytes are no JSON object or the code is no number.
     pub(crate) fn parse(object: &[u8]) -> Option<Self> {
-        let sent: Value = serde_json::from_slice(object).ok()?;
+        Self::of(&serde_json::from_slice(object).ok()?)
+    }
+
+    /// Reads a Status. `None` if it is no object or the code is no number.
+    pub(crate) fn of(sent: &Value) -> Option<Self> {
         let (details, code) = (&sent["details"], &sent["code"]);
         let causes = details["causes"].as_array().into_iter().flatten().map(|cause| StatusCause {
             reason: text(&cause["reason"]),

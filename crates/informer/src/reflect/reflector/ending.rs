@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 use super::backoff::jitter;
 use super::exchange::{Exchange, later};
-use super::failure::{Failure, Refusal, refuses_streams};
+use super::failure::{
+    has_no_watch, is_initializing, is_unreachable, list_reaction_to, reaction_to, refuses_streams,
+};
 use super::{Listed, Outage, Page, Paged, Plan, Reaction, Reflector, Relist, State};
 use crate::transport::source::SourceError;
 
@@ -67,7 +69,7 @@ impl Reflector {
         if !exchange.has_advanced && exchange.lasted(now) < SHORT_WATCH {
             // A server that reloads its watch cache ends watches like this: treat it as an outage.
             self.outage = Some(Outage::Ongoing);
-            let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
+            let (plan, reaction) = self.watch_broke(exchange, true, now);
             self.back_off(plan, None, now);
             return Some(reaction);
         }
@@ -81,32 +83,27 @@ impl Reflector {
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
-        let failure = Failure::of(error);
-        if failure != Failure::Silent {
+        let is_silent = matches!(error, SourceError::Silent(_));
+        let is_unreachable = is_unreachable(error);
+        if !is_silent {
             self.bookmark_interval.interrupt();
         }
-        // Two cases are not an outage: an open watch that is silent, because the deadline may have
-        // been too short, and a watch that a proxy cut for its silence.
+        // A broken connection counts as an outage: if the server restarts quickly, the next one is
+        // delayed but not refused, so there may be no other sign. Two cases are not an outage: an
+        // open watch that is silent, because the deadline may have been too short, and a watch that
+        // a proxy cut for its silence.
         let was_open = exchange.opened.is_some();
-        let was_given_up = failure == Failure::Silent && was_open;
-        let was_cut = failure == Failure::Unreachable
-            && was_open
-            && self.cuts.note_cut(exchange.silence(now), now);
-        if failure.is_outage(error) && !was_given_up && !was_cut {
+        let was_cut = is_unreachable && was_open && self.cuts.note_cut(exchange.silence(now), now);
+        if (is_silent && !was_open) || (is_unreachable && !was_cut) || is_initializing(error) {
             self.outage = Some(Outage::Ongoing);
         }
-        let (plan, reaction) = match failure {
-            Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),
-            Failure::Unreadable => (Plan::List, Reaction::Relist(Relist::Unreadable)),
-            Failure::Throttled => (Plan::Watch, Reaction::Throttled),
-            Failure::Unauthorized => (Plan::Watch, Reaction::Unauthorized),
-            Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
+        let reaction = reaction_to(error);
+        let (plan, reaction) = match reaction {
+            Reaction::Relist(Relist::ServerBehind) => self.server_behind(),
+            Reaction::Retry => self.watch_broke(exchange, !is_silent && !is_unreachable, now),
             // A definition that is deleted and created again has another history.
-            Failure::NotFound => (Plan::List, Reaction::NotFound),
-            Failure::ServerBehind => self.server_behind(),
-            Failure::Silent | Failure::Unreachable | Failure::Other => {
-                self.watch_broke(exchange, failure, now)
-            }
+            Reaction::Relist(_) | Reaction::NotFound => (Plan::List, reaction),
+            _ => (Plan::Watch, reaction),
         };
         if self.position().is_none() {
             let relisted = self.relist_unversioned(error.retry_after(), now);
@@ -124,10 +121,17 @@ impl Reflector {
         }
     }
 
-    fn watch_broke(&mut self, watch: Exchange, failure: Failure, now: Instant) -> (Plan, Reaction) {
+    /// A watch broke for a reason that does not say what to do. `was_reached` is whether the server
+    /// itself answered it.
+    fn watch_broke(
+        &mut self,
+        watch: Exchange,
+        was_reached: bool,
+        now: Instant,
+    ) -> (Plan, Reaction) {
         let is_position_at_fault = match watch.opened {
             Some(_) => !watch.has_advanced && watch.lasted(now) < STUCK_WITHIN,
-            None => failure == Failure::Other,
+            None => was_reached,
         };
         self.failures_at_position += u32::from(is_position_at_fault);
         match self.failures_at_position {
@@ -157,30 +161,27 @@ impl Reflector {
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
-        if let Some(refusal) = refuses_streams(error) {
-            match refusal {
-                Refusal::Server => self.server.note_refusal(),
-                Refusal::Resource => self.paged = Paged::Every,
+        let has_no_watch = has_no_watch(error);
+        if has_no_watch || refuses_streams(error) {
+            if has_no_watch {
+                self.paged = Paged::Every;
+            } else {
+                self.server.note_refusal();
             }
             self.rest(Plan::List);
             return Reaction::Fallback;
         }
-        let failure = Failure::of(error);
-        if failure == Failure::Silent && exchange.opened.is_some() {
-            return self.stream_unfinished(error.retry_after(), now);
+        if matches!(error, SourceError::Silent(_)) && exchange.opened.is_some() {
+            return self.stream_unfinished(now);
         }
         self.back_off(Plan::List, error.retry_after(), now);
-        list_reaction(failure)
+        list_reaction_to(error)
     }
 
     /// A streamed list ended, or became silent, before the bookmark that completes it.
-    pub(super) fn stream_unfinished(
-        &mut self,
-        at_least: Option<Duration>,
-        now: Instant,
-    ) -> Reaction {
+    pub(super) fn stream_unfinished(&mut self, now: Instant) -> Reaction {
         self.unfinished_streams += 1;
-        self.back_off(Plan::List, at_least, now);
+        self.back_off(Plan::List, None, now);
         if self.unfinished_streams < UNFINISHED_MAX {
             return Reaction::Retry;
         }
@@ -196,28 +197,11 @@ impl Reflector {
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
-        let failure = Failure::of(error);
         // The server dropped the version before the last page was read. A list without pages cannot
         // expire like this. If that fails as well, the next list is in pages again.
-        let has_expired = failure == Failure::Gone && page.token.is_some();
+        let has_expired = error.is_gone() && page.token.is_some();
         let plan = if has_expired { Plan::WholeList } else { Plan::List };
         self.back_off(plan, error.retry_after(), now);
-        list_reaction(failure)
-    }
-}
-
-/// The reaction to the failure of a list, which always starts over.
-fn list_reaction(failure: Failure) -> Reaction {
-    match failure {
-        Failure::Gone => Reaction::Relist(Relist::Expired),
-        Failure::Throttled => Reaction::Throttled,
-        Failure::Unauthorized => Reaction::Unauthorized,
-        Failure::Forbidden => Reaction::Forbidden,
-        Failure::NotFound => Reaction::NotFound,
-        Failure::ServerBehind
-        | Failure::Unreadable
-        | Failure::Silent
-        | Failure::Unreachable
-        | Failure::Other => Reaction::Retry,
+        list_reaction_to(error)
     }
 }

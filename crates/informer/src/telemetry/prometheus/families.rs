@@ -20,32 +20,33 @@ pub(super) struct Family {
     name: &'static str,
     help: &'static str,
     unit: Option<&'static Unit>,
+    kind: MetricType,
     values: Values,
 }
 
 /// Where the values of one resource come from.
 enum Values {
-    Counter(fn(&Series) -> &Counter),
-    Counters(fn(&Shown) -> Labelled<'_>),
-    Gauges(fn(&Shown) -> Labelled<'_>),
+    Numbers(Numbers),
     Seconds(fn(&Shown) -> Option<Duration>),
     Histogram(fn(&Series) -> &Histogram),
 }
+
+type Numbers = fn(&Shown) -> Labelled<'_>;
 
 /// Values with the label that tells them apart. A single value has none.
 type Labelled<'a> = Vec<(Option<(&'static str, &'a str)>, u64)>;
 
 /// All metrics, in the order in which they are shown.
 pub(super) static FAMILIES: &[Family] = &[
-    counter("reflector_lists", "Lists that were completed.", |s| &s.counters.lists),
+    counters("reflector_lists", "Lists that were completed.", |s| one(&s.series.counters.lists)),
     histogram("reflector_list_duration", "How long lists took.", |s| &s.list_duration)
         .in_unit(&SECONDS),
     histogram("reflector_items_per_list", "Objects in a list.", |s| &s.list_items),
-    counter("reflector_watches", "Watches that were opened.", |s| &s.counters.watches),
-    counter(
+    counters("reflector_watches", "Watches that were opened.", |s| one(&s.series.counters.watches)),
+    counters(
         "reflector_short_watches",
         "Watches that ended within a second and without an event.",
-        |s| &s.counters.short_watches,
+        |s| one(&s.series.counters.short_watches),
     ),
     histogram("reflector_watch_duration", "How long watches lasted.", |s| &s.watch_duration)
         .in_unit(&SECONDS),
@@ -65,41 +66,45 @@ pub(super) static FAMILIES: &[Family] = &[
     counters("windlass_informer_events", "Changes received from watches.", |s| {
         labelled("type", &EVENTS, &s.series.counters.events)
     }),
-    seconds(
-        "windlass_informer_last_event_age",
-        "Time since the last change, of the feed that waits longest.",
-        |shown| feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed()),
-    ),
-    counter(
+    Family {
+        name: "windlass_informer_last_event_age",
+        help: "Time since the last change, of the feed that waits longest.",
+        unit: Some(&SECONDS),
+        kind: MetricType::Gauge,
+        values: Values::Seconds(|shown| {
+            feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed())
+        }),
+    },
+    counters(
         "windlass_informer_relists",
         "Lists that were begun after the first was complete.",
-        |s| &s.counters.relists,
+        |s| one(&s.series.counters.relists),
     ),
     counters("windlass_informer_failures", "Lists and watches that failed.", |s| {
         labelled("reason", &REASONS, &s.series.counters.failures)
     }),
-    counter(
+    counters(
         "windlass_informer_stale",
         "Objects that were older than what is held, and were dropped.",
-        |s| &s.counters.stale,
+        |s| one(&s.series.counters.stale),
     ),
-    counter(
+    counters(
         "windlass_informer_swept",
         "Objects that were deleted because a list no longer had them.",
-        |s| &s.counters.swept,
+        |s| one(&s.series.counters.swept),
     ),
-    counter(
+    counters(
         "windlass_informer_repaired",
         "Objects that a list had and that a watch should have reported.",
-        |s| &s.counters.repaired,
+        |s| one(&s.series.counters.repaired),
     ),
-    counter(
+    counters(
         "windlass_informer_restored",
         "Times that the cluster was found restored from a backup.",
-        |s| &s.counters.restored,
+        |s| one(&s.series.counters.restored),
     ),
-    counter("windlass_informer_quarantined", "Objects that came without a readable head.", |s| {
-        &s.counters.quarantined
+    counters("windlass_informer_quarantined", "Objects that came without a readable head.", |s| {
+        one(&s.series.counters.quarantined)
     }),
     gauges(
         "windlass_informer_quarantined_objects",
@@ -171,8 +176,12 @@ pub(super) static FAMILIES: &[Family] = &[
 static SECONDS: Unit = Unit::Seconds;
 static BYTES: Unit = Unit::Bytes;
 
-const fn counter(name: &'static str, help: &'static str, of: fn(&Series) -> &Counter) -> Family {
-    Family { name, help, unit: None, values: Values::Counter(of) }
+const fn counters(name: &'static str, help: &'static str, of: Numbers) -> Family {
+    Family { name, help, unit: None, kind: MetricType::Counter, values: Values::Numbers(of) }
+}
+
+const fn gauges(name: &'static str, help: &'static str, of: Numbers) -> Family {
+    Family { name, help, unit: None, kind: MetricType::Gauge, values: Values::Numbers(of) }
 }
 
 const fn histogram(
@@ -180,27 +189,7 @@ const fn histogram(
     help: &'static str,
     of: fn(&Series) -> &Histogram,
 ) -> Family {
-    Family { name, help, unit: None, values: Values::Histogram(of) }
-}
-
-const fn counters(
-    name: &'static str,
-    help: &'static str,
-    of: fn(&Shown) -> Labelled<'_>,
-) -> Family {
-    Family { name, help, unit: None, values: Values::Counters(of) }
-}
-
-const fn gauges(name: &'static str, help: &'static str, of: fn(&Shown) -> Labelled<'_>) -> Family {
-    Family { name, help, unit: None, values: Values::Gauges(of) }
-}
-
-const fn seconds(
-    name: &'static str,
-    help: &'static str,
-    of: fn(&Shown) -> Option<Duration>,
-) -> Family {
-    Family { name, help, unit: Some(&SECONDS), values: Values::Seconds(of) }
+    Family { name, help, unit: None, kind: MetricType::Histogram, values: Values::Histogram(of) }
 }
 
 impl Family {
@@ -213,17 +202,11 @@ impl Family {
         encoder: &mut DescriptorEncoder<'_>,
         shown: &[Shown],
     ) -> fmt::Result {
-        let kind = match self.values {
-            Values::Counter(_) | Values::Counters(_) => MetricType::Counter,
-            Values::Gauges(_) | Values::Seconds(_) => MetricType::Gauge,
-            Values::Histogram(_) => MetricType::Histogram,
-        };
-        let mut family = encoder.encode_descriptor(self.name, self.help, self.unit, kind)?;
+        let mut family = encoder.encode_descriptor(self.name, self.help, self.unit, self.kind)?;
         for resource in shown {
             let name = [("resource", resource.resource.as_str())];
             let numbers = match self.values {
-                Values::Counter(of) => vec![(None, of(&resource.series).get())],
-                Values::Counters(of) | Values::Gauges(of) => of(resource),
+                Values::Numbers(of) => of(resource),
                 Values::Seconds(of) => {
                     if let Some(duration) = of(resource) {
                         family.encode_family(&name)?.encode_gauge(&duration.as_secs_f64())?;
@@ -238,7 +221,7 @@ impl Family {
             for (label, number) in numbers {
                 let labels: Vec<_> = name.into_iter().chain(label).collect();
                 let mut metric = family.encode_family(&labels)?;
-                match kind {
+                match self.kind {
                     MetricType::Counter => {
                         metric.encode_counter::<NoLabelSet, _, u64>(&number, None)?;
                     }
@@ -248,6 +231,10 @@ impl Family {
         }
         Ok(())
     }
+}
+
+fn one(counter: &Counter) -> Labelled<'_> {
+    vec![(None, counter.get())]
 }
 
 fn labelled<'a>(label: &'static str, names: &[&'static str], counters: &[Counter]) -> Labelled<'a> {

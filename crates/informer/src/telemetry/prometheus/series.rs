@@ -6,7 +6,6 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use crate::decode::frames::Change;
 use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, StatusHandle};
 use crate::telemetry::status::InformerStatus;
@@ -48,7 +47,7 @@ pub(super) struct Shown {
     pub(super) informers: Vec<InformerStatus>,
 }
 
-/// The values of the label `type`.
+/// The values of the label `type`, in the order of [`Change`](crate::Change).
 pub(super) const EVENTS: [&str; 3] = ["added", "modified", "deleted"];
 
 /// The values of the label `reason`.
@@ -110,21 +109,12 @@ impl Series {
                 let is_short = *lasted < SHORT_WATCH && *events == 0;
                 counters.short_watches.inc_by(u64::from(is_short));
             }
-            Observation::Changed(change) => _ = counters.events[event_index(*change)].inc(),
+            Observation::Changed(change) => _ = counters.events[*change as usize].inc(),
             Observation::Stale(count) => _ = counters.stale.inc_by(*count),
             Observation::Quarantined(_) => _ = counters.quarantined.inc(),
             Observation::Failed { error, .. } => _ = counters.failures[reason_index(error)].inc(),
             _ => {}
         }
-    }
-}
-
-/// The index into [`EVENTS`].
-fn event_index(change: Change) -> usize {
-    match change {
-        Change::Added => 0,
-        Change::Modified => 1,
-        Change::Deleted => 2,
     }
 }
 

@@ -15,21 +15,12 @@ pub trait RequestObserver: Send + Sync + 'static {
     fn finished(&self, request: &FinishedRequest);
 
     /// A request has its turn under the [rate](super::ClientStack::rate). Not called without one.
+    ///
+    /// `delay` is how long the request was held back while it was first in line; zero if it was
+    /// not. The time that it queued behind others is not included. See [`FinishedRequest::host`]
+    /// for `host`.
     #[expect(unused_variables, reason = "the default does nothing")]
-    fn held_back(&self, request: &HeldBackRequest) {}
-}
-
-/// A request that has its turn under a rate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HeldBackRequest {
-    /// As in `GET`.
-    pub method: Method,
-    /// See [`FinishedRequest::host`].
-    pub host: Arc<str>,
-    /// How long it was held back while it was first in line; zero if it was not. The time that it
-    /// queued behind others is not included.
-    pub delay: Duration,
+    fn held_back(&self, method: &Method, host: &Arc<str>, delay: Duration) {}
 }
 
 /// One request. It names no object and no user, so it is safe as the labels of a metric.
@@ -67,11 +58,8 @@ pub enum RequestOutcome {
 /// A request under way. Its drop reports it, so a request that the caller drops is reported too.
 pub(super) struct Pending<'a> {
     observer: Option<&'a dyn RequestObserver>,
-    verb: &'static str,
-    method: Method,
-    host: &'a Arc<str>,
     began: Instant,
-    outcome: RequestOutcome,
+    request: FinishedRequest,
 }
 
 impl<'a> Pending<'a> {
@@ -79,14 +67,15 @@ impl<'a> Pending<'a> {
         observer: Option<&'a dyn RequestObserver>,
         verb: &'static str,
         method: Method,
-        host: &'a Arc<str>,
+        host: Arc<str>,
     ) -> Self {
-        let (began, outcome) = (Instant::now(), RequestOutcome::Dropped);
-        Self { observer, verb, method, host, began, outcome }
+        let (outcome, duration) = (RequestOutcome::Dropped, Duration::ZERO);
+        let request = FinishedRequest { verb, method, host, outcome, duration };
+        Self { observer, began: Instant::now(), request }
     }
 
     pub(super) fn set_outcome(&mut self, answer: &SendResult) {
-        self.outcome = match answer {
+        self.request.outcome = match answer {
             Ok(response) => RequestOutcome::Answered(response.status()),
             Err(error) if error.is::<RequestTimedOut>() => RequestOutcome::TimedOut,
             Err(_) => RequestOutcome::Failed,
@@ -96,13 +85,9 @@ impl<'a> Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        let Some(observer) = self.observer else { return };
-        observer.finished(&FinishedRequest {
-            verb: self.verb,
-            method: std::mem::take(&mut self.method),
-            host: Arc::clone(self.host),
-            outcome: self.outcome,
-            duration: self.began.elapsed(),
-        });
+        if let Some(observer) = self.observer {
+            self.request.duration = self.began.elapsed();
+            observer.finished(&self.request);
+        }
     }
 }

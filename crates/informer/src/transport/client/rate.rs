@@ -15,7 +15,7 @@ use http::Request;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::Service;
 
-use super::observer::{HeldBackRequest, RequestObserver};
+use super::observer::RequestObserver;
 
 /// A service whose requests wait for a token.
 pub(super) struct Rate<S> {
@@ -37,7 +37,7 @@ struct Bucket {
     period: Duration,
     /// How far `full_at` may be ahead while there still is a token.
     slack: Duration,
-    full_at: Option<Instant>,
+    full_at: Instant,
 }
 
 impl<S> Rate<S> {
@@ -88,8 +88,7 @@ where
         self.bucket.take(Instant::now());
         let delay = std::mem::take(&mut self.delay);
         if let Some(observer) = &self.observer {
-            let (method, host) = (request.method().clone(), Arc::clone(&self.host));
-            observer.held_back(&HeldBackRequest { method, host, delay });
+            observer.held_back(request.method(), &self.host, delay);
         }
         self.inner.call(request)
     }
@@ -98,21 +97,17 @@ where
 impl Bucket {
     fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let period = Duration::from_secs(1) / per_second.get();
-        Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
+        Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: Instant::now() }
     }
 
     /// Checks for a token. The error is when there will be one.
     fn check(&self, now: Instant) -> Result<(), Instant> {
-        match self.full_at {
-            Some(full_at) if full_at > now + self.slack => Err(full_at - self.slack),
-            _ => Ok(()),
-        }
+        if self.full_at > now + self.slack { Err(self.full_at - self.slack) } else { Ok(()) }
     }
 
     /// Takes a token, for a request that goes now.
     fn take(&mut self, now: Instant) {
-        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now));
-        self.full_at = Some(full_at + self.period);
+        self.full_at = self.full_at.max(now) + self.period;
     }
 }
 

@@ -16,8 +16,7 @@ pub(crate) async fn send(client: &kube::Client, request: Builder) -> Result<Body
     if head.status.is_success() {
         return Ok(body);
     }
-    let status = read_status(head.status, &head.headers, body).await;
-    let status = Status::parse(status.to_string().as_bytes());
+    let status = Status::of(&read_status(head.status, &head.headers, body).await);
     let only_code = || Status { code: head.status.as_u16(), ..Status::default() };
     Err(status.unwrap_or_else(only_code).into())
 }
