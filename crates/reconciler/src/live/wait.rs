@@ -24,9 +24,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause between two looks.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// What is missing before the first answer.
-const UNANSWERED: &str = "the server has not answered";
-
 /// Something did not happen in time. The run is retried, as after a broken connection.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -58,24 +55,17 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         limit: Duration,
     ) -> Result<T, Error> {
         let access = self.access();
-        let mut missing = UNANSWERED.to_owned();
-        let looking = timeout(limit, async {
-            let mut pauses = Pauses::new();
-            loop {
-                match access.read(key).await? {
-                    None => "it does not exist".clone_into(&mut missing),
-                    Some(bytes) => match lack_of(&access.decode(&bytes)?, condition) {
-                        None => return access.decode(&bytes),
-                        Some(lack) => missing = lack,
-                    },
-                }
-                pauses.wait().await;
+        let awaited = format!("{} {key} to be {condition}", access.resource.kind());
+        let look = || async {
+            let Some(bytes) = access.read(key).await? else {
+                return Ok(Err("it does not exist".to_owned()));
+            };
+            match lack_of(&access.decode(&bytes)?, condition) {
+                None => access.decode(&bytes).map(Ok),
+                Some(lack) => Ok(Err(lack)),
             }
-        });
-        looking.await.unwrap_or_else(|source| {
-            let awaited = format!("{} {key} to be {condition}", access.resource.kind());
-            Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
-        })
+        };
+        wait_until(awaited, limit, look).await
     }
 
     /// Deletes this object, and waits until it is gone. Another object that has its name by then
@@ -94,58 +84,53 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ) -> Result<(), Error> {
         let (access, meta) = (self.access(), object.as_object().meta());
         self.delete(object).await?;
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "deleted")?;
+        let key = access.key(meta, "deleted")?;
         let uid = Uid::new(meta.uid.as_deref().unwrap_or_default());
-        let mut missing = UNANSWERED.to_owned();
-        let looking = timeout(limit, async {
-            let mut pauses = Pauses::new();
-            while let Some(holder) = access.find_deletion_blocker(&key, &uid).await? {
-                missing = holder;
-                pauses.wait().await;
-            }
-            Ok(())
-        });
-        looking.await.unwrap_or_else(|source| {
-            let awaited = format!("{} {key} to be gone", access.resource.kind());
-            Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
-        })
+        let awaited = format!("{} {key} to be gone", access.resource.kind());
+        wait_until(awaited, limit, || access.check_gone(&key, &uid)).await
     }
 }
 
+/// Looks again and again, until a look does not end with what is missing.
+async fn wait_until<R, F>(
+    awaited: String,
+    limit: Duration,
+    look: impl Fn() -> F,
+) -> Result<R, Error>
+where
+    F: Future<Output = Result<Result<R, String>, Error>>,
+{
+    let mut missing = "the server has not answered".to_owned();
+    let looking = timeout(limit, async {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match look().await? {
+                Ok(found) => return Ok(found),
+                Err(lack) => missing = lack,
+            }
+            sleep(pause).await;
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    });
+    looking.await.unwrap_or_else(|source| {
+        Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
+    })
+}
+
 impl Access<'_> {
-    /// What keeps an object that is being deleted; `None` if it is gone.
-    async fn find_deletion_blocker(
-        &self,
-        key: &ObjectKey,
-        uid: &Uid,
-    ) -> Result<Option<String>, Error> {
-        let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
+    /// Whether an object is gone, or what keeps it.
+    async fn check_gone(&self, key: &ObjectKey, uid: &Uid) -> Result<Result<(), String>, Error> {
+        let Some(bytes) = self.read_metadata(key).await? else { return Ok(Ok(())) };
         let head = HeadParser::new(Interner::new()).parse(&bytes)?;
         if head.uid() != uid {
-            return Ok(None);
+            return Ok(Ok(()));
         }
         let finalizers: Vec<_> = head.finalizers().collect();
-        Ok(Some(match (head.deletion_timestamp(), finalizers.as_slice()) {
+        Ok(Err(match (head.deletion_timestamp(), finalizers.as_slice()) {
             (None, _) => "it is not being deleted".to_owned(),
             (Some(_), []) => "its grace period is not over".to_owned(),
             (Some(_), names) => format!("it has the finalizers {}", names.join(", ")),
         }))
-    }
-}
-
-/// The pauses between two looks.
-struct Pauses {
-    next: Duration,
-}
-
-impl Pauses {
-    fn new() -> Self {
-        Self { next: PAUSE_MIN }
-    }
-
-    async fn wait(&mut self) {
-        sleep(self.next).await;
-        self.next = (2 * self.next).min(PAUSE_MAX);
     }
 }
 

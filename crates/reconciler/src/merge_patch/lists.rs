@@ -45,33 +45,14 @@ pub(crate) fn replaces_objects(patch: &Value, old: &Value) -> bool {
     }
 }
 
-/// Adds the unknown fields of `raw`, which is `old` as the server has it, to the lists in a patch
-/// of `old`.
-pub(crate) fn carry_over(patch: &mut Value, old: &Value, raw: &Value) -> Result<(), Unmatched> {
-    match (patch, old) {
-        (Value::Object(patch), Value::Object(old)) => {
-            for (key, patch) in patch {
-                if let Some(old) = old.get(key) {
-                    carry_over(patch, old, &raw[key]).map_err(|error| error.within(key))?;
-                }
-            }
-        }
-        (Value::Array(new), Value::Array(old)) => {
-            if let Value::Array(raw) = raw {
-                *new = list(raw, old, new)?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// `raw`, with the changes from `old` to `new` applied.
-fn changed(raw: &Value, old: &Value, new: &Value) -> Result<Value, Unmatched> {
+/// `raw`, which is `old` as the server has it, with the changes from `old` to `new` applied.
+pub(crate) fn carry_over(raw: &Value, old: &Value, new: &Value) -> Result<Value, Unmatched> {
     match (raw, old, new) {
         _ if old == new => Ok(raw.clone()),
-        (Value::Object(raw), _, Value::Object(new)) => {
-            fields(raw, old.as_object().unwrap_or(&Map::new()), new).map(Value::Object)
+        (Value::Object(_) | Value::Null, _, Value::Object(new)) => {
+            let none = Map::new();
+            let [raw, old] = [raw, old].map(|value| value.as_object().unwrap_or(&none));
+            fields(raw, old, new).map(Value::Object)
         }
         (Value::Array(raw), Value::Array(old), Value::Array(new)) => {
             list(raw, old, new).map(Value::Array)
@@ -91,8 +72,9 @@ fn fields(raw: &Fields, old: &Fields, new: &Fields) -> Result<Fields, Unmatched>
         if old == Some(new) {
             continue;
         }
-        let value = changed(raw.get(key).unwrap_or(&Value::Null), old.unwrap_or(&Value::Null), new)
-            .map_err(|error| error.within(key))?;
+        let raw = raw.get(key).unwrap_or(&Value::Null);
+        let value =
+            carry_over(raw, old.unwrap_or(&Value::Null), new).map_err(|error| error.within(key))?;
         fields.insert(key.clone(), value);
     }
     Ok(fields)
@@ -109,7 +91,7 @@ fn list(raw: &[Value], old: &[Value], new: &[Value]) -> Result<Vec<Value>, Unmat
     let elements = new.iter().zip(origins(old, new)).enumerate();
     let elements = elements.map(|(place, (new, origin))| match origin {
         Some(origin) => {
-            changed(raw[origin], &old[origin], new).map_err(|error| error.within(place))
+            carry_over(raw[origin], &old[origin], new).map_err(|error| error.within(place))
         }
         None => Ok(new.clone()),
     });
