@@ -114,10 +114,7 @@ impl PlanRecorder {
             body
         };
         let answer = inner.send(Request::from_parts(parts, body)).await?;
-        if is_users_own {
-            return Ok(answer);
-        }
-        if !answer.status().is_success() {
+        if is_users_own || !answer.status().is_success() {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
