@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::context::RunContext;
-use crate::objects::{AnyObject, ObjectRef};
+use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::recorder::Occurrence;
 
 /// An event about an object, to be published as [`normal`](Self::normal) or
@@ -70,13 +70,14 @@ impl<'a> EventAbout<'a> {
 }
 
 fn reference_to<O: AnyObject>(cx: &RunContext, object: &O) -> ObjectReference {
-    match cx.kind_of(object) {
-        Some(kind) => kind.reference_to(object.meta()),
-        None => ObjectReference {
-            namespace: object.meta().namespace.clone(),
-            name: object.meta().name.clone(),
-            uid: object.meta().uid.clone(),
-            ..ObjectReference::default()
-        },
+    let (kind, meta) = (cx.kind_of(object), object.meta());
+    ObjectReference {
+        api_version: kind.as_ref().map(ObjectKind::api_version),
+        kind: kind.map(|kind| kind.kind),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        field_path: None,
     }
 }

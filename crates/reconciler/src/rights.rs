@@ -18,7 +18,7 @@ use crate::tools::Tools;
 
 /// Marks a request with its controller, and with the rights that the same code needs in other
 /// cases. `write` is the target and the body of a request that writes.
-pub(crate) fn name_sender(
+pub(crate) fn mark_sender(
     tools: &Tools,
     request: &mut Request<Body>,
     write: Option<(&RequestTarget, &[u8])>,

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::client::Body;
 use kube::core::request::Error as BuildError;
+use kube::core::response::StatusCause;
 use kube::core::{Request as Requests, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -275,6 +276,16 @@ pub(crate) fn unless_missing<T>(answer: Result<T, kube::Error>) -> Result<Option
 /// Whether an error is an answer of the server with this code.
 pub(crate) fn has_code(error: &(dyn std::error::Error + 'static), code: u16) -> bool {
     status_of(error).is_some_and(|status| status.code == code)
+}
+
+/// The causes that an answer of the server with this code names.
+pub(crate) fn causes_of<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+    code: u16,
+) -> impl Iterator<Item = &'e StatusCause> {
+    let status = status_of(error).filter(|status| status.code == code);
+    let details = status.and_then(|status| status.details.as_ref());
+    details.into_iter().flat_map(|details| &details.causes)
 }
 
 /// The uid in the JSON of an object; empty if there is none.

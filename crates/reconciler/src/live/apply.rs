@@ -22,8 +22,8 @@ use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey, Uid};
 use windlass_informer::status_of;
 
 use super::Live;
-use super::access::{Access, STATUS, request};
-use crate::applied::Place;
+use super::access::{Access, STATUS, causes_of, has_code, request};
+use crate::applied::ApplyTarget;
 use crate::apply_conflict::ApplyConflict;
 use crate::error::Error;
 use crate::objects::{AnyObject, ObjectRef};
@@ -171,13 +171,13 @@ impl Access<'_> {
             query.push(("force", "true"));
         }
         let applied = &self.cx.tools.applied;
-        let (place, hash) = (self.place(key, part), applied.hash(&query, &body.to_string()));
+        let (target, hash) = (self.target(key, part), applied.hash(&query, &body.to_string()));
         let shown = self.shown(key);
         if let Some(object) = &shown
             && let Some(bytes) = object.bytes()
             && !self.options.is_dry
             && !self.is_cache_outdated(key)
-            && applied.is_current(&place, hash, object.head())
+            && applied.is_current(&target, hash, object.head())
         {
             let (head, bytes) = (object.head().clone(), Bytes::copy_from_slice(bytes));
             return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
@@ -193,7 +193,7 @@ impl Access<'_> {
         let answer = answer.map_err(|error| ApplyConflict::explain(name, error))?;
         let head = HeadParser::new(Interner::new()).parse(answer.body())?;
         if !self.options.is_dry {
-            applied.note(place, hash, &head);
+            applied.note(target, hash, &head);
         }
         let is_same = |shown: &Arc<Object>| {
             let shown = shown.head();
@@ -215,9 +215,9 @@ impl Access<'_> {
         body: Value,
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
-        let (applied, place) = (&self.cx.tools.applied, self.place(key, None));
+        let (applied, target) = (&self.cx.tools.applied, self.target(key, None));
         let known = self.cached_uid(key, owner)?;
-        let mut known = match known.or_else(|| applied.uid(&place, &owner.uid())) {
+        let mut known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
             Some(uid) => Some(uid),
             // A cache may lack an object that somebody else has just created, and an apply would
             // take that over. So the first apply asks the server.
@@ -226,7 +226,7 @@ impl Access<'_> {
         let result = match self.apply(key, body.clone(), None, known.as_ref()).await {
             // The object is another one by now, or gone.
             Err(error) if known.is_some() && is_other_uid(&error) => {
-                applied.forget(&place);
+                applied.forget(&target);
                 known = self.read_uid(key, owner).await?;
                 self.apply(key, body, None, known.as_ref()).await
             }
@@ -236,7 +236,7 @@ impl Access<'_> {
             Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
             // Somebody else has created it between the question and the answer.
             Ok(result) if known.is_none() && result.change != ApplyChange::Created => {
-                applied.forget(&place);
+                applied.forget(&target);
                 Err(self.taken(key).into())
             }
             result => result,
@@ -245,8 +245,8 @@ impl Access<'_> {
 
     /// Whether a cache may not show what this run, or an earlier one, has written to an object.
     fn is_cache_outdated(&self, key: &ObjectKey) -> bool {
-        let has_written = |(_, log): &(_, WriteLog)| log.has_written(&self.resource, key);
-        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_written)
+        let has_unseen_write = |(_, log): &(_, WriteLog)| log.has_unseen_write(&self.resource, key);
+        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_unseen_write)
     }
 
     /// The uid of an object that a cache shows.
@@ -288,32 +288,23 @@ impl Access<'_> {
         })
     }
 
-    fn place(&self, key: &ObjectKey, part: Option<&'static str>) -> Place {
+    fn target(&self, key: &ObjectKey, part: Option<&'static str>) -> ApplyTarget {
         let manager = self.options.field_manager.unwrap_or(self.cx.controller());
-        Place::new(&self.resource, key, part, manager)
+        ApplyTarget::new(&self.resource, key, part, manager)
     }
 }
 
 /// Whether an apply was refused because the object has another uid than the body, or is gone.
 fn is_other_uid(error: &Error) -> bool {
-    let Some(status) = status_of(error.source()) else { return false };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    let is_immutable = causes.into_iter().any(|cause| cause.field == "metadata.uid");
-    let has_words = |words| status.message.contains(words);
-    match status.code {
-        409 => has_words("uid mismatch") || has_words("UID in precondition"),
-        422 => is_immutable,
-        _ => false,
-    }
+    let has_words = |words| status_of(error.source()).is_some_and(|it| it.message.contains(words));
+    let is_conflict = has_code(error.source(), 409);
+    is_conflict && (has_words("uid mismatch") || has_words("UID in precondition"))
+        || causes_of(error.source(), 422).any(|cause| cause.field == "metadata.uid")
 }
 
 /// Whether an apply was refused because another object is the controller already.
 fn is_other_controller(error: &Error) -> bool {
-    let Some(status) = status_of(error.source()).filter(|status| status.code == 422) else {
-        return false;
-    };
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| {
+    causes_of(error.source(), 422).any(|cause| {
         cause.field == "metadata.ownerReferences"
             && cause.message.contains("Only one reference can have Controller set to true")
     })

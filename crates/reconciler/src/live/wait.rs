@@ -3,7 +3,6 @@
 //! It asks the server again and again, after a growing pause. A reconciler should rarely wait: it
 //! is run again when something changes. But some steps have to follow each other at once.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -25,7 +24,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Something did not happen in time. The run is retried, as after a broken connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("waited {waited:?} for {awaited}: {missing}")]
 #[non_exhaustive]
 pub struct WaitTimeout {
     /// What was waited for, as in `Deployment shop/web to be Available`.
@@ -60,7 +60,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
             let Some(bytes) = access.read(key).await? else {
                 return Ok(Err("it does not exist".to_owned()));
             };
-            match lack_of(&access.decode(&bytes)?, condition) {
+            match unmet_condition(&access.decode(&bytes)?, condition) {
                 None => access.decode(&bytes).map(Ok),
                 Some(lack) => Ok(Err(lack)),
             }
@@ -136,7 +136,7 @@ impl Access<'_> {
 
 /// Why an object does not have a condition; `None` if it does. It shows no message, because that is
 /// content of the object.
-fn lack_of(object: &Value, type_: &str) -> Option<String> {
+fn unmet_condition(object: &Value, type_: &str) -> Option<String> {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let is_it = |condition: &&Value| condition["type"] == type_;
     let Some(condition) = conditions.into_iter().flatten().find(is_it) else {
@@ -155,19 +155,6 @@ fn lack_of(object: &Value, type_: &str) -> Option<String> {
     (observed < current).then(|| {
         format!("the condition {type_} is of generation {observed}, and the object of {current}")
     })
-}
-
-impl fmt::Display for WaitTimeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { awaited, missing, waited, .. } = self;
-        write!(f, "waited {waited:?} for {awaited}: {missing}")
-    }
-}
-
-impl std::error::Error for WaitTimeout {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 #[cfg(test)]
@@ -190,7 +177,7 @@ mod tests {
         for (conditions, expected) in cases {
             let object =
                 json!({"metadata": {"generation": 2}, "status": {"conditions": conditions}});
-            assert_eq!(lack_of(&object, "Ready").as_deref(), expected, "{conditions}");
+            assert_eq!(unmet_condition(&object, "Ready").as_deref(), expected, "{conditions}");
         }
     }
 }
