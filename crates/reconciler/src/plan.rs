@@ -158,7 +158,7 @@ impl PlanBook {
     /// The plan, once all runs have ended.
     pub(crate) fn finish(&self, controller: &str) -> Plan {
         let mut plan = std::mem::take(&mut *lock(&self.plan));
-        plan.controller = controller.to_owned();
+        controller.clone_into(&mut plan.controller);
         plan.runs.sort_by(|one, other| one.key.cmp(&other.key));
         plan
     }

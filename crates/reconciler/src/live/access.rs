@@ -125,8 +125,8 @@ impl Access<'_> {
         patch: &Value,
     ) -> Result<Response<Bytes>, kube::Error> {
         let query = self.options.query(self.cx.controller());
-        let path = self.path(key, subresource);
-        self.send(request(Method::PATCH, &path, &query, MERGE_PATCH, patch)?).await
+        let target = self.path(key, subresource);
+        self.send(request(Method::PATCH, &target, &query, MERGE_PATCH, patch)?).await
     }
 
     /// Deletes the object with this uid. It is fine if it is gone already.
