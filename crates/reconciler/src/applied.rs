@@ -20,14 +20,14 @@ const APPLIED_MAX: usize = 16_384;
 
 /// What was applied.
 pub(crate) struct Applied {
-    entries: Mutex<LruCache<Place, Entry>>,
+    entries: Mutex<LruCache<ApplyTarget, Entry>>,
     /// Seeded at random, so that nobody can choose two bodies with the same hash.
     hasher: RandomState,
 }
 
 /// An object, or a part of it, as one field manager applies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct ApplyTarget {
     resource: Resource,
     key: ObjectKey,
     subresource: Option<&'static str>,
@@ -43,7 +43,7 @@ struct Entry {
     controller: Option<Uid>,
 }
 
-impl Place {
+impl ApplyTarget {
     pub(crate) fn new(
         resource: &Resource,
         key: &ObjectKey,
@@ -65,32 +65,32 @@ impl Applied {
     }
 
     /// Whether this body was the last one, and `shown` is what came of it.
-    pub(crate) fn is_current(&self, place: &Place, hash: u64, shown: &Head) -> bool {
+    pub(crate) fn is_current(&self, target: &ApplyTarget, hash: u64, shown: &Head) -> bool {
         let mut entries = lock(&self.entries);
         let is_it = |entry: &mut Entry| {
             entry.hash == hash
                 && entry.uid == *shown.uid()
                 && entry.version == *shown.resource_version()
         };
-        entries.get_mut(place).is_some_and(is_it)
+        entries.get_mut(target).is_some_and(is_it)
     }
 
     /// The uid of the object that was applied last, if `controller` controls it.
-    pub(crate) fn uid(&self, place: &Place, controller: &Uid) -> Option<Uid> {
+    pub(crate) fn uid(&self, target: &ApplyTarget, controller: &Uid) -> Option<Uid> {
         let mut entries = lock(&self.entries);
         let entry =
-            entries.get(place).filter(|entry| entry.controller.as_ref() == Some(controller));
+            entries.get(target).filter(|entry| entry.controller.as_ref() == Some(controller));
         entry.map(|entry| entry.uid.clone())
     }
 
-    pub(crate) fn note(&self, place: Place, hash: u64, head: &Head) {
+    pub(crate) fn note(&self, target: ApplyTarget, hash: u64, head: &Head) {
         let (uid, version) = (head.uid().clone(), head.resource_version().clone());
         let controller = head.controller().map(|controller| controller.uid.clone());
-        lock(&self.entries).insert(place, Entry { hash, uid, version, controller });
+        lock(&self.entries).insert(target, Entry { hash, uid, version, controller });
     }
 
-    pub(crate) fn forget(&self, place: &Place) {
-        lock(&self.entries).remove(place);
+    pub(crate) fn forget(&self, target: &ApplyTarget) {
+        lock(&self.entries).remove(target);
     }
 }
 
@@ -106,18 +106,18 @@ mod tests {
         HeadParser::new(Interner::new()).parse(object.to_string().as_bytes()).expect("a head")
     }
 
-    fn place(name: &str, manager: &str) -> Place {
+    fn target(name: &str, manager: &str) -> ApplyTarget {
         let resource = Resource::of::<k8s_openapi::api::core::v1::ConfigMap>();
-        Place::new(&resource, &ObjectKey::cluster(name), None, manager)
+        ApplyTarget::new(&resource, &ObjectKey::cluster(name), None, manager)
     }
 
     #[test]
     fn only_the_same_body_at_the_same_version_is_current() {
         let applied = Applied::new();
         let hash = |body: &str| applied.hash(&[("force", "true")], body);
-        applied.note(place("a", "us"), hash("one"), &head("u", "7"));
+        applied.note(target("a", "us"), hash("one"), &head("u", "7"));
         let is_current = |name, manager, body: &str, head: Head| {
-            applied.is_current(&place(name, manager), hash(body), &head)
+            applied.is_current(&target(name, manager), hash(body), &head)
         };
         assert!(is_current("a", "us", "one", head("u", "7")));
         assert!(!is_current("a", "us", "two", head("u", "7")));
@@ -132,10 +132,10 @@ mod tests {
     fn objects_are_forgotten_beyond_the_bound() {
         let applied = Applied::new();
         for number in 0..=APPLIED_MAX {
-            applied.note(place(&number.to_string(), "us"), 1, &head("u", "7"));
+            applied.note(target(&number.to_string(), "us"), 1, &head("u", "7"));
         }
         assert_eq!(lock(&applied.entries).len(), APPLIED_MAX);
-        assert!(!applied.is_current(&place("0", "us"), 1, &head("u", "7")));
-        assert!(applied.is_current(&place(&APPLIED_MAX.to_string(), "us"), 1, &head("u", "7")));
+        assert!(!applied.is_current(&target("0", "us"), 1, &head("u", "7")));
+        assert!(applied.is_current(&target(&APPLIED_MAX.to_string(), "us"), 1, &head("u", "7")));
     }
 }

@@ -1,10 +1,9 @@
 //! A conflict of server-side apply: other managers have written the same fields.
 
-use std::fmt;
-
-use windlass_informer::client::{error_chain, status_of};
+use windlass_informer::client::error_chain;
 
 use crate::error::Error;
+use crate::live::access::causes_of;
 
 /// An [unforced](crate::WriteOptions::unforced) apply was refused, because others have written some
 /// of its fields with another value.
@@ -22,7 +21,12 @@ use crate::error::Error;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{object} was not applied, because others have written its fields: {}; leave the fields out, \
+     or apply them by force",
+    list(.fields)
+)]
 #[non_exhaustive]
 pub struct ApplyConflict {
     /// The object, as in `ConfigMap shop/settings`.
@@ -60,10 +64,7 @@ impl ApplyConflict {
 
 /// The fields that a status names as conflicts.
 fn conflicts_of(error: &kube::Error) -> Vec<FieldConflict> {
-    let Some(status) = status_of(error).filter(|status| status.code == 409) else {
-        return Vec::new();
-    };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes = causes_of(error, 409);
     let conflicts = causes.filter(|cause| cause.reason == "FieldManagerConflict");
     let conflicts = conflicts.map(|cause| FieldConflict {
         // As in `conflict with "kubectl-edit" using v1 at 2026-01-01T00:00:00Z`.
@@ -73,19 +74,7 @@ fn conflicts_of(error: &kube::Error) -> Vec<FieldConflict> {
     conflicts.collect()
 }
 
-impl fmt::Display for ApplyConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} was not applied, because others have written its fields: ", self.object)?;
-        for (place, FieldConflict { manager, field }) in self.fields.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
-            write!(f, "{comma}{field} by {manager:?}")?;
-        }
-        f.write_str("; leave the fields out, or apply them by force")
-    }
-}
-
-impl std::error::Error for ApplyConflict {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
+fn list(fields: &[FieldConflict]) -> String {
+    let field = |it: &FieldConflict| format!("{} by {:?}", it.field, it.manager);
+    fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }

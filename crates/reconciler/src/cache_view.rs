@@ -1,6 +1,7 @@
 //! Reading caches in a run.
 
 use std::any::type_name;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use windlass_informer::Resource;
 use crate::bounds::ObjectType;
 use crate::context::RunContext;
 use crate::error::Error;
-use crate::frozen::{FrozenCache, NoCache};
+use crate::frozen::FrozenCache;
 
 /// A cache as one run sees it: as it was when the run began, with what the run has written since
 /// then. [`RunContext::cache`] returns it.
@@ -124,26 +125,37 @@ impl RunContext {
     }
 
     fn view<T: ObjectType>(&self, of: Option<&Resource>) -> Result<CacheView<'_, T>, Error> {
-        let found = self.caches.find::<T>(of).map_err(|why| self.no_cache::<T>(&why));
-        found.map(|(cache, lister)| CacheView { cx: self, cache, lister })
+        let found = self.caches.of_type::<T>(of);
+        match found.first() {
+            Some(&(cache, lister))
+                if found.iter().all(|(other, _)| other.source.has_same_cache(&cache.source)) =>
+            {
+                Ok(CacheView { cx: self, cache, lister })
+            }
+            _ => Err(self.not_one_cache(&found)),
+        }
     }
 
-    fn no_cache<T>(&self, why: &NoCache) -> Error {
+    /// The error about a type of which there is no cache, or more than one.
+    fn not_one_cache<T: ObjectType>(&self, found: &[(&FrozenCache, &Lister<T>)]) -> Error {
         let (controller, name) = (self.controller(), short_name(type_name::<T>()));
-        Error::msg(match why {
-            NoCache::Missing => format!(
+        let resources = found.iter().map(|(cache, _)| cache.source.resource().to_string());
+        let resources: Vec<_> = resources.collect::<BTreeSet<_>>().into_iter().collect();
+        Error::msg(match resources.as_slice() {
+            [] => format!(
                 "the controller {controller:?} has no cache of {name}: add .reads({}) to its \
                  builder, or .owns or .watches",
                 watch_of(&name)
             ),
-            NoCache::SeveralResources(of) => format!(
-                "the controller {controller:?} has caches of several resources as {name} ({of}): \
-                 choose one with cache_of"
-            ),
-            NoCache::SeveralOptions => format!(
+            [_] => format!(
                 "the controller {controller:?} has several caches of {name}, with different \
                  options: watch it once, or give the reconciler the lister that it should read, \
                  from SharedInformerFactory::informer_with"
+            ),
+            several => format!(
+                "the controller {controller:?} has caches of several resources as {name} ({}): \
+                 choose one with cache_of",
+                several.join(", ")
             ),
         })
     }

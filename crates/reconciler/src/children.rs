@@ -32,7 +32,7 @@ use crate::bounds::StaticResource;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::live::access::Access;
-use crate::live::apply::{ApplyChange, set_label};
+use crate::live::apply::ApplyChange;
 use crate::objects::AnyObject;
 use crate::write_options::WriteOptions;
 use existing::Present;
@@ -169,17 +169,15 @@ impl<'a> Children<'a> {
         resource: &Resource,
         mut child: T,
     ) -> Result<(), Error> {
-        let Ok(owner) = &self.owner else { return Ok(()) };
-        let (access, meta) = (self.access(resource), child.meta_mut());
+        let Ok(OwnerNote { owner, .. }) = &self.owner else { return Ok(()) };
+        let meta = child.meta_mut();
         if resource.is_namespaced() && meta.namespace.as_deref().is_none_or(str::is_empty) {
-            meta.namespace = owner.owner.namespace().map(str::to_owned);
+            meta.namespace = owner.namespace().map(str::to_owned);
         }
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
-        let owner = owner.owner.clone();
-        let owner = if self.options.is_owner_unblocked { owner.non_blocking() } else { owner };
-        owner.own(meta, Some(resource.kind()), !resource.is_namespaced())?;
-        let mut body = access.apply_body(&child, None)?;
-        set_label(&mut body, CONTROLLER_LABEL, &label_value(self.cx.controller()));
+        let label = (CONTROLLER_LABEL.to_owned(), label_value(self.cx.controller()));
+        meta.labels.get_or_insert_default().extend([label]);
+        let access = Access { cx: self.cx, resource: resource.clone(), options: self.options };
+        let (key, body) = access.owned_body(&mut child, owner)?;
         self.wanted.push(Wanted { resource: resource.clone(), key, body });
         Ok(())
     }
@@ -204,11 +202,11 @@ impl<'a> Children<'a> {
             return Err(mistake);
         }
         let access = |resource: &Resource| Access { cx, resource: resource.clone(), options };
-        let kinds = Kinds::of(wanted.iter().map(|wanted| &wanted.resource));
+        let kinds = Kinds::of(wanted.iter().map(|wanted| wanted.resource.clone()));
         if !options.is_dry {
             owner.write(cx, |noted| noted.union(&kinds)).await?;
         }
-        let present = existing::find_existing(cx, &owner, &wanted).await?;
+        let present = existing::find_existing(cx, &owner, &kinds).await?;
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {
@@ -222,25 +220,23 @@ impl<'a> Children<'a> {
         }
 
         let mut deleted = Vec::new();
-        for Present { resource, key, uid, version, is_terminating } in &present {
-            let is_wanted =
-                |wanted: &Wanted| kinds::is_same(&wanted.resource, resource) && wanted.key == *key;
-            if !is_terminating && !wanted.iter().any(is_wanted) {
+        for Present { resource, head } in &present {
+            let is_it = |wanted: &Wanted| {
+                kinds::is_same(&wanted.resource, resource) && wanted.key == *head.key()
+            };
+            if head.deletion_timestamp().is_none() && !wanted.iter().any(is_it) {
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();
                 let access = Access { cx, resource: resource.clone(), options };
-                access.delete(key, uid, Some(version)).await?;
-                deleted.push(DeletedChild { resource: resource.clone(), key: key.clone() });
+                let (uid, version) = (head.uid().to_string(), head.resource_version().to_string());
+                access.delete(head.key(), &uid, Some(&version)).await?;
+                deleted.push(DeletedChild { resource: resource.clone(), key: head.key().clone() });
             }
         }
         if !options.is_dry {
             owner.forget_empty(cx, &kinds, &present).await?;
         }
         Ok(ChildrenReport { children, deleted })
-    }
-
-    fn access(&self, resource: &Resource) -> Access<'a> {
-        Access { cx: self.cx, resource: resource.clone(), options: self.options }
     }
 }
 

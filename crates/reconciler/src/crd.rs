@@ -77,14 +77,12 @@ pub async fn install_crd_within(
     definition: &CustomResourceDefinition,
     limit: Duration,
 ) -> Result<CustomResourceDefinition, InstallError> {
-    let name = definition.metadata.name.as_deref().filter(|name| !name.is_empty());
-    let name = name.ok_or(InstallError::Unnamed)?;
-    let install =
-        Install { client, definitions: Api::all(client.clone()), name, wanted: definition };
+    let install = Install::new(client, definition)?;
     let mut obstacle = Obstacle::NoAnswer;
     let ended = timeout(limit, install.run(&mut obstacle)).await;
     ended.unwrap_or_else(|_| {
-        Err(InstallError::NotReady { definition: name.to_owned(), after: limit, obstacle })
+        let definition = install.name.to_owned();
+        Err(InstallError::NotReady { definition, after: limit, obstacle })
     })
 }
 
@@ -101,20 +99,18 @@ pub async fn plan_crd(
     client: &Client,
     definition: &CustomResourceDefinition,
 ) -> Result<(), InstallError> {
-    let name = definition.metadata.name.as_deref().filter(|name| !name.is_empty());
-    let name = name.ok_or(InstallError::Unnamed)?;
-    let definitions = Api::all(client.clone());
-    let install = Install { client, definitions, name, wanted: definition };
+    let install = Install::new(client, definition)?;
+    let definition = install.name.to_owned();
     let failed = |verb, error| match install.failed(verb, error) {
         Unready::Fail(error) => error,
         Unready::Wait(obstacle) => {
-            let definition = name.to_owned();
+            let definition = install.name.to_owned();
             InstallError::NotReady { definition, after: Duration::ZERO, obstacle }
         }
     };
-    let present = install.definitions.get_opt(name).await.map_err(|error| failed("get", error))?;
-    let present =
-        present.ok_or_else(|| InstallError::NotInstalled { definition: name.to_owned() })?;
+    let present = install.definitions.get_opt(install.name).await;
+    let present = present.map_err(|error| failed("get", error))?;
+    let present = present.ok_or(InstallError::NotInstalled { definition })?;
     install.update(present).await.map(drop).map_err(|error| failed("patch", error))
 }
 
@@ -134,7 +130,13 @@ enum Unready {
     Fail(InstallError),
 }
 
-impl Install<'_> {
+impl<'a> Install<'a> {
+    fn new(client: &'a Client, wanted: &'a CustomResourceDefinition) -> Result<Self, InstallError> {
+        let name = wanted.metadata.name.as_deref().filter(|name| !name.is_empty());
+        let name = name.ok_or(InstallError::Unnamed)?;
+        Ok(Self { client, definitions: Api::all(client.clone()), name, wanted })
+    }
+
     /// Repeats the step until the definition can be used. `obstacle` is what it waits for.
     async fn run(&self, obstacle: &mut Obstacle) -> Result<CustomResourceDefinition, InstallError> {
         let (mut pause, mut is_logged) = (PAUSE, false);

@@ -1,11 +1,9 @@
 //! Events of a run.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::context::RunContext;
-use crate::objects::{AnyObject, ObjectRef};
+use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::recorder::Occurrence;
 
 /// An event about an object, to be published as [`normal`](Self::normal) or
@@ -27,73 +25,59 @@ use crate::recorder::Occurrence;
 #[must_use = "nothing is published before `normal` or `warning` is called"]
 pub struct EventAbout<'a> {
     cx: &'a RunContext,
-    object: ObjectReference,
-    action: Option<String>,
-    related: Option<ObjectReference>,
-    annotations: BTreeMap<String, String>,
+    occurrence: Occurrence,
 }
 
 impl<'a> EventAbout<'a> {
     pub(crate) fn new<O: AnyObject>(cx: &'a RunContext, object: &O) -> Self {
-        let object = reference_to(cx, object);
-        Self { cx, object, action: None, related: None, annotations: BTreeMap::new() }
+        Self { cx, occurrence: Occurrence::about(reference_to(cx, object)) }
     }
 
     /// What was done, or failed: a word in `CamelCase`. Default: `Reconcile`.
-    pub fn action(mut self, action: impl Into<String>) -> Self {
-        self.action = Some(action.into());
-        self
+    pub fn action(self, action: impl Into<String>) -> Self {
+        Self { occurrence: self.occurrence.action(action), ..self }
     }
 
     /// Another object that is involved. Default: none.
-    pub fn related<O: AnyObject>(mut self, object: &impl ObjectRef<O>) -> Self {
-        self.related = Some(reference_to(self.cx, object.as_object()));
-        self
+    pub fn related<O: AnyObject>(self, object: &impl ObjectRef<O>) -> Self {
+        let related = reference_to(self.cx, object.as_object());
+        Self { occurrence: self.occurrence.related(related), ..self }
     }
 
     /// An annotation of the event, for programs that read it. Default: none.
-    pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.annotations.insert(key.into(), value.into());
-        self
+    pub fn annotation(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { occurrence: self.occurrence.annotation(key, value), ..self }
     }
 
     /// Publishes that something went well.
     pub fn normal(self, reason: &str, note: impl Into<String>) {
-        self.publish(|object| Occurrence::normal(object, reason, note));
+        self.publish("Normal", reason, note);
     }
 
     /// Publishes that something is wrong.
     pub fn warning(self, reason: &str, note: impl Into<String>) {
-        self.publish(|object| Occurrence::warning(object, reason, note));
+        self.publish("Warning", reason, note);
     }
 
-    fn publish(self, occurrence: impl FnOnce(ObjectReference) -> Occurrence) {
+    fn publish(self, type_: &'static str, reason: &str, note: impl Into<String>) {
         if self.cx.is_plan() {
             return;
         }
-        let mut occurrence = occurrence(self.object);
-        if let Some(action) = self.action {
-            occurrence = occurrence.action(action);
-        }
-        if let Some(related) = self.related {
-            occurrence = occurrence.related(related);
-        }
-        for (key, value) in self.annotations {
-            occurrence = occurrence.annotation(key, value);
-        }
+        let occurrence = self.occurrence.with_type(type_, reason, note);
         self.cx.note_event(&occurrence);
         self.cx.tools.recorder.record(occurrence);
     }
 }
 
 fn reference_to<O: AnyObject>(cx: &RunContext, object: &O) -> ObjectReference {
-    match cx.kind_of(object) {
-        Some(kind) => kind.reference_to(object.meta()),
-        None => ObjectReference {
-            namespace: object.meta().namespace.clone(),
-            name: object.meta().name.clone(),
-            uid: object.meta().uid.clone(),
-            ..ObjectReference::default()
-        },
+    let (kind, meta) = (cx.kind_of(object), object.meta());
+    ObjectReference {
+        api_version: kind.as_ref().map(ObjectKind::api_version),
+        kind: kind.map(|kind| kind.kind),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        field_path: None,
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct FrozenCaches(Vec<FrozenCache>);
 
 /// One of them.
 pub(crate) struct FrozenCache {
-    source: Arc<Source>,
+    pub(crate) source: Arc<Source>,
     overlaid: Mutex<OverlaidSnapshot>,
 }
 
@@ -29,17 +29,6 @@ pub(crate) struct FrozenCache {
 struct OverlaidSnapshot {
     snapshot: Snapshot,
     up_to: u64,
-}
-
-/// Why there is no cache to read.
-#[derive(Debug)]
-pub(crate) enum NoCache {
-    /// The controller has no such cache.
-    Missing,
-    /// It has caches of several resources. These are their names.
-    SeveralResources(String),
-    /// It has several caches of one resource, with different options.
-    SeveralOptions,
 }
 
 impl FrozenCaches {
@@ -63,27 +52,14 @@ impl FrozenCaches {
         self.0.first()?.as_frozen().get(key).cloned()
     }
 
-    /// The only cache of a type; the only one of a resource, if that is given.
-    pub(crate) fn find<T: ObjectType>(
-        &self,
+    /// The caches of a type; those of a resource, if that is given.
+    pub(crate) fn of_type<'c, T: ObjectType>(
+        &'c self,
         of: Option<&Resource>,
-    ) -> Result<(&FrozenCache, &Lister<T>), NoCache> {
+    ) -> Vec<(&'c FrozenCache, &'c Lister<T>)> {
         let caches = self.0.iter();
         let caches = caches.filter(|cache| of.is_none_or(|of| of == cache.source.resource()));
-        let found: Vec<_> =
-            caches.filter_map(|cache| Some((cache, cache.source.lister::<T>()?))).collect();
-        let Some(&(first, lister)) = found.first() else { return Err(NoCache::Missing) };
-        if found.iter().all(|(cache, _)| cache.source.has_same_cache(&first.source)) {
-            return Ok((first, lister));
-        }
-        let mut names: Vec<_> =
-            found.iter().map(|(cache, _)| cache.source.resource().to_string()).collect();
-        names.sort_unstable();
-        names.dedup();
-        Err(match names.len() {
-            1 => NoCache::SeveralOptions,
-            _ => NoCache::SeveralResources(names.join(", ")),
-        })
+        caches.filter_map(|cache| Some((cache, cache.source.lister::<T>()?))).collect()
     }
 }
 

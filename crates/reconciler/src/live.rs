@@ -17,7 +17,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use kube::api::ListParams;
-use kube::core::Request as Requests;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,12 +27,9 @@ use crate::context::RunContext;
 use crate::error::Error;
 use crate::objects::ObjectRef;
 use crate::write_options::WriteOptions;
-use access::{AS_READ, Access, send};
+use access::{Access, JSON};
 
 pub use wait::WaitTimeout;
-
-/// The size of the pages of a list. As in client-go.
-const PAGE: u32 = 500;
 
 /// Reads and writes objects of one type at the server. See
 /// [`RunContext::live`](crate::RunContext::live).
@@ -128,34 +124,17 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         namespace: Option<&str>,
         parameters: &ListParams,
     ) -> Result<Vec<T>, Error> {
-        let (access, mut parameters) = (self.access(), parameters.clone());
-        parameters.limit.get_or_insert(PAGE);
-        let requests = Requests::new(access.resource.path(namespace));
-        let mut objects = Vec::new();
-        loop {
-            let request = requests.list(&parameters).map_err(kube::Error::BuildRequest)?;
-            let answer = send(access.cx.client(), request).await?;
-            let mut page: Value = access.decode(&answer.bytes)?;
-            let items = page.get_mut("items").and_then(Value::as_array_mut);
-            for mut item in items.map(std::mem::take).unwrap_or_default() {
-                // The items of built-in kinds do not say what they are.
-                if let Some(fields) = item.as_object_mut() {
-                    let (version, kind) = (access.resource.api_version(), access.resource.kind());
-                    fields.entry("apiVersion").or_insert_with(|| version.into());
-                    fields.entry("kind").or_insert_with(|| kind.into());
-                }
-                let object = serde_json::from_value(item).map_err(|error| {
-                    access.json_error("the server did not return a valid", &error)
-                })?;
-                objects.push(object);
+        let access = self.access();
+        let (version, kind) = (access.resource.api_version(), access.resource.kind());
+        let convert = |mut item: Value| {
+            // The items of built-in kinds do not say what they are.
+            if let Some(fields) = item.as_object_mut() {
+                fields.entry("apiVersion").or_insert_with(|| version.as_str().into());
+                fields.entry("kind").or_insert_with(|| kind.into());
             }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => {
-                    parameters.continue_token = Some(token.to_owned());
-                }
-                _ => return Ok(objects),
-            }
-        }
+            serde_json::from_value(item).map_err(|error| access.not_valid(&error))
+        };
+        access.list(namespace, parameters.clone(), JSON, convert).await
     }
 
     /// Creates an object. If it exists already, that is a conflict.
@@ -164,10 +143,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Returns the error of the server, or an error if a namespaced object has no namespace.
     pub async fn create(self, object: &T) -> Result<T, Error> {
         let access = self.access();
-        let namespace = access.namespace(object.meta().namespace.as_deref())?;
-        let body = access.body(object)?;
-        let answer = access.create(namespace, object.meta().name.as_deref(), &body).await?;
-        access.decode(&answer.bytes)
+        let answer = access.create(object.meta(), &access.body(object)?).await?;
+        access.decode(answer.body())
     }
 
     /// Deletes this object, and not another one that has the same name by now. It is fine if the
@@ -177,8 +154,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Returns the error of the server, or an error if the object was not read from a server.
     pub async fn delete(self, object: &impl ObjectRef<T>) -> Result<(), Error> {
         let (access, meta) = (self.access(), object.as_object().meta());
-        let uid = meta.uid.as_deref().ok_or_else(|| access.lacks("deleted", "a uid", AS_READ))?;
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "deleted")?;
+        let (uid, key) = (access.uid(meta, "deleted")?, access.key(meta, "deleted")?);
         access.delete(&key, uid, meta.resource_version.as_deref()).await
     }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::{PartialObjectMeta, TypeMeta};
@@ -129,19 +128,6 @@ impl ObjectKind {
         match self.group.as_str() {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
-        }
-    }
-
-    /// A reference to an object of this kind, for events.
-    pub(crate) fn reference_to(&self, meta: &ObjectMeta) -> ObjectReference {
-        ObjectReference {
-            api_version: Some(self.api_version()),
-            kind: Some(self.kind.clone()),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone(),
-            uid: meta.uid.clone(),
-            resource_version: meta.resource_version.clone(),
-            field_path: None,
         }
     }
 }

@@ -115,6 +115,11 @@ impl Owner {
         Ok(Self { reference, namespace: namespace(meta).map(str::to_owned), description })
     }
 
+    /// An owner that says its kind.
+    fn of<O: AnyObject>(owner: &O) -> Result<Self, OwnershipError> {
+        Self::new(owner.object_kind().as_ref(), owner.meta())
+    }
+
     /// The same, with a reference that does not block the deletion of the owner.
     pub(crate) fn non_blocking(mut self) -> Self {
         self.reference.block_owner_deletion = None;
@@ -138,6 +143,12 @@ impl Owner {
     /// Whether it is the controller of an object.
     pub(crate) fn controls(&self, child: &Head) -> bool {
         child.controller().is_some_and(|controller| *controller.uid == self.uid())
+    }
+
+    /// Adds the reference to a child that may say its kind.
+    fn own_object<C: AnyObject>(&self, child: &mut C) -> Result<(), OwnershipError> {
+        let kind = child.object_kind().map(|kind| kind.kind);
+        self.own(child.meta_mut(), kind.as_deref(), false)
     }
 
     /// Adds the reference to a child. `kind` is the kind of the child; it is only used for errors.
@@ -187,7 +198,7 @@ impl Owner {
 /// Returns an error if the owner has no name or no uid, because it was not read from a server, or
 /// is a dynamic object that does not say its kind.
 pub fn owner_reference<O: AnyObject>(owner: &O) -> Result<OwnerReference, OwnershipError> {
-    Ok(Owner::new(owner.object_kind().as_ref(), owner.meta())?.reference)
+    Ok(Owner::of(owner)?.reference)
 }
 
 /// Makes `owner` the controller of `child`, which is then deleted with it. An existing reference to
@@ -216,9 +227,7 @@ pub fn set_owner<C: AnyObject, O: AnyObject>(
     child: &mut C,
     owner: &O,
 ) -> Result<(), OwnershipError> {
-    let (kind, owner) =
-        (child.object_kind(), Owner::new(owner.object_kind().as_ref(), owner.meta())?);
-    owner.own(child.meta_mut(), kind.as_ref().map(|kind| &*kind.kind), false)
+    Owner::of(owner)?.own_object(child)
 }
 
 /// Makes `owner` one of the owners of `child`, but not its controller: the child is deleted when
@@ -249,9 +258,7 @@ pub fn add_owner<C: AnyObject, O: AnyObject>(
     child: &mut C,
     owner: &O,
 ) -> Result<(), OwnershipError> {
-    let kind = child.object_kind();
-    let owner = Owner::new(owner.object_kind().as_ref(), owner.meta())?.plain();
-    owner.own(child.meta_mut(), kind.as_ref().map(|kind| &*kind.kind), false)
+    Owner::of(owner)?.plain().own_object(child)
 }
 
 /// Removes the reference to `owner`, whether it controls the child or not. Returns whether there
@@ -305,7 +312,7 @@ pub(crate) fn owners_of<'h>(
 }
 
 /// The group of an API version; empty for the core group.
-fn group_of(api_version: &str) -> &str {
+pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 

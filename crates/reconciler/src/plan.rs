@@ -43,7 +43,7 @@ pub enum InPlan {
 /// What a controller would do: its runs, in the order of their keys.
 ///
 /// [`Display`](std::fmt::Display) is for people, [`Serialize`] for programs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Plan {
@@ -130,16 +130,10 @@ pub struct FieldChange {
     pub new: Option<Value>,
 }
 
-/// The runs of a plan so far.
+/// The plan of a controller whose runs are under way.
 #[derive(Debug, Default)]
 pub(crate) struct PlanBook {
-    state: Mutex<Runs>,
-}
-
-#[derive(Debug, Default)]
-struct Runs {
-    noted: Vec<PlannedRun>,
-    total: usize,
+    plan: Mutex<Plan>,
 }
 
 impl PlanBook {
@@ -154,36 +148,26 @@ impl PlanBook {
             Outcome::TimedOut => Some("the reconciler took too long".to_owned()),
         };
         let writes = writes.take();
-        let mut runs = lock(&self.state);
-        runs.total += 1;
+        let mut plan = lock(&self.plan);
+        plan.runs_total += 1;
         if error.is_some() || !writes.is_empty() {
-            runs.noted.push(PlannedRun { key: key.clone(), writes, error });
+            plan.runs.push(PlannedRun { key: key.clone(), writes, error });
         }
     }
 
     /// The plan, once all runs have ended.
     pub(crate) fn finish(&self, controller: &str) -> Plan {
-        let mut runs = lock(&self.state);
-        let mut noted = std::mem::take(&mut runs.noted);
-        noted.sort_by(|one, other| one.key.cmp(&other.key));
-        Plan {
-            controller: controller.to_owned(),
-            is_skipped: false,
-            runs: noted,
-            runs_total: runs.total,
-        }
+        let mut plan = std::mem::take(&mut *lock(&self.plan));
+        controller.clone_into(&mut plan.controller);
+        plan.runs.sort_by(|one, other| one.key.cmp(&other.key));
+        plan
     }
 }
 
 impl Plan {
     /// The plan of a controller that is [`InPlan::Skip`].
     pub(crate) fn skipped(controller: &str) -> Self {
-        Self {
-            controller: controller.to_owned(),
-            is_skipped: true,
-            runs: Vec::new(),
-            runs_total: 0,
-        }
+        Self { controller: controller.to_owned(), is_skipped: true, ..Self::default() }
     }
 
     /// Everything that it would write, in order.

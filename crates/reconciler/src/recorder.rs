@@ -27,8 +27,8 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use correlation::Correlator;
 pub use correlation::RecorderStatus;
-use correlation::{Correlator, Reporter};
 pub use memory::RecordedEvents;
 pub use occurrence::Occurrence;
 use warnings::Warnings;
@@ -201,7 +201,7 @@ impl RecorderBuilder {
             hasher.finish()
         });
         let state = State {
-            correlator: Correlator::new(Reporter { controller, instance }, seed),
+            correlator: Correlator::new(controller, instance, seed),
             has_writer: false,
             random: Rng::with_seed(seed),
             warnings: Warnings::default(),

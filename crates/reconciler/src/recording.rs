@@ -104,7 +104,7 @@ impl WriteLog {
     }
 
     /// Whether the run has written this object, and the caches do not show that yet.
-    pub(crate) fn has_written(&self, resource: &Resource, key: &ObjectKey) -> bool {
+    pub(crate) fn has_unseen_write(&self, resource: &Resource, key: &ObjectKey) -> bool {
         let Some(tools) = self.tools.upgrade() else { return false };
         let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
         let is_open = |recorded: &Recorded| is_it(&recorded.write) && !tools.is_seen(recorded);
@@ -134,9 +134,9 @@ impl WriteLog {
     }
 
     /// Adds to a request what is needed to record which rights it requires.
-    fn name_sender(&self, request: &mut Request<Body>, write: Option<(&RequestTarget, &[u8])>) {
+    fn mark_sender(&self, request: &mut Request<Body>, write: Option<(&RequestTarget, &[u8])>) {
         if let Some(tools) = self.tools.upgrade() {
-            rights::name_sender(&tools, request, write);
+            rights::mark_sender(&tools, request, write);
         }
     }
 
@@ -196,14 +196,14 @@ async fn send(
 ) -> Result<Response<Body>, kube::Error> {
     let Some((verb, target)) = write_of(&request) else {
         if Evidence::is_on() {
-            log.name_sender(&mut request, None);
+            log.mark_sender(&mut request, None);
         }
         return inner.send(request).await;
     };
     // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
     if Evidence::is_on() {
-        log.name_sender(&mut request, Some((&target, &body)));
+        log.mark_sender(&mut request, Some((&target, &body)));
     }
     if verb == Verb::Delete && has_dry_option(&body) {
         return inner.send(request).await;

@@ -14,11 +14,12 @@ use windlass_informer::client::RequestTarget;
 use windlass_informer::evidence::{Right, SentBy};
 
 use crate::children::CONTROLLER_LABEL;
+use crate::ownership::group_of;
 use crate::tools::Tools;
 
 /// Marks a request with its controller, and with the rights that the same code needs in other
 /// cases. `write` is the target and the body of a request that writes.
-pub(crate) fn name_sender(
+pub(crate) fn mark_sender(
     tools: &Tools,
     request: &mut Request<Body>,
     write: Option<(&RequestTarget, &[u8])>,
@@ -60,9 +61,7 @@ fn also_needed(
     for owner in owners.into_iter().flatten().filter(|one| one["blockOwnerDeletion"] == true) {
         let owner_resource = tools.sources.resource(|resource| {
             owner["kind"] == resource.kind()
-                && owner["apiVersion"].as_str().is_some_and(|version| {
-                    version.rsplit_once('/').map_or("", |(group, _)| group) == resource.group()
-                })
+                && owner["apiVersion"].as_str().map(group_of) == Some(resource.group())
         });
         if let Some(resource) = owner_resource {
             let mut right = Right::on("update", &resource);

@@ -1,6 +1,6 @@
 //! How objects are written, where the defaults do not fit.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// How [`Live`](crate::Live) and [`Children`](crate::Children) write.
 ///
@@ -131,22 +131,20 @@ impl<'a> WriteOptions<'a> {
 
     /// The options of a delete, for the body of the request.
     pub(crate) fn delete_options(&self, uid: &str, version: Option<&str>) -> Value {
-        let mut options = Map::new();
-        let mut preconditions = json!({"uid": uid});
+        let mut options = json!({"preconditions": {"uid": uid}});
         if let Some(version) = version.filter(|_| self.is_version_bound) {
-            preconditions["resourceVersion"] = version.into();
+            options["preconditions"]["resourceVersion"] = version.into();
         }
-        options.insert("preconditions".to_owned(), preconditions);
         if let Some(propagation) = self.propagation {
-            options.insert("propagationPolicy".to_owned(), propagation.name().into());
+            options["propagationPolicy"] = propagation.name().into();
         }
         if let Some(seconds) = self.grace_period {
-            options.insert("gracePeriodSeconds".to_owned(), seconds.into());
+            options["gracePeriodSeconds"] = seconds.into();
         }
         if self.is_dry {
-            options.insert("dryRun".to_owned(), json!(["All"]));
+            options["dryRun"] = json!(["All"]);
         }
-        Value::Object(options)
+        options
     }
 }
 

@@ -7,28 +7,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
 use windlass_informer::Resource;
 
-/// Resources, and the version in which each was used last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kinds(BTreeMap<Name, String>);
-
-/// A resource in any version.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Name {
-    pub(super) plural: String,
-    pub(super) group: String,
-}
+/// Resources by their plural and group, in the version in which each was used last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kinds(BTreeMap<(String, String), Resource>);
 
 impl Kinds {
-    pub(super) fn of<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> Self {
-        let entry = |resource: &Resource| (Name::of(resource), resource.version().to_owned());
-        Self(resources.into_iter().map(entry).collect())
+    pub(super) fn of(resources: impl IntoIterator<Item = Resource>) -> Self {
+        Self(resources.into_iter().map(|resource| (name_of(&resource), resource)).collect())
     }
 
     /// Reads an annotation. What makes no sense is left out.
     pub(super) fn parse(text: &str) -> Self {
-        let entry = |text: &str| {
+        let resource = |text: &str| {
             let (plural, rest) = text.trim().split_once('.')?;
             let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
             // It becomes the path of a request, and anybody who may write the owner may write it.
@@ -39,63 +32,34 @@ impl Kinds {
                 && is_word(plural)
                 && is_word(version)
                 && group.split('.').all(is_word);
-            let name = Name { plural: plural.to_owned(), group: group.to_owned() };
-            is_valid.then(|| (name, version.to_owned()))
+            is_valid.then(|| resource_named(plural, version, group))
         };
-        Self(text.split(',').filter_map(entry).collect())
+        Self::of(text.split(',').filter_map(resource))
     }
 
     /// All of both. The versions are those of `newer`.
     pub(super) fn union(&self, newer: &Self) -> Self {
-        let mut union = self.clone();
-        union.0.extend(newer.0.iter().map(|(name, version)| (name.clone(), version.clone())));
-        union
+        Self::of(self.iter().chain(newer.iter()).cloned())
     }
 
-    pub(super) fn without(&self, names: &[Name]) -> Self {
-        let mut rest = self.clone();
-        rest.0.retain(|name, _| !names.contains(name));
-        rest
+    pub(super) fn without(&self, others: &Self) -> Self {
+        Self::of(self.iter().filter(|resource| !others.contains(resource)).cloned())
     }
 
-    pub(super) fn contains(&self, name: &Name) -> bool {
-        self.0.contains_key(name)
+    pub(super) fn contains(&self, resource: &Resource) -> bool {
+        self.0.contains_key(&name_of(resource))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &str)> {
-        self.0.iter().map(|(name, version)| (name, version.as_str()))
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Resource> {
+        self.0.values()
     }
 }
 
-impl Name {
-    pub(super) fn of(resource: &Resource) -> Self {
-        Self { plural: resource.plural().to_owned(), group: resource.group().to_owned() }
-    }
-
-    pub(super) fn is_of(&self, resource: &Resource) -> bool {
-        self.plural == resource.plural() && self.group == resource.group()
-    }
-
-    /// The resource, as far as it is known. The kind is only shown, and the scope does not matter
-    /// for objects whose namespaces are known.
-    pub(super) fn resource(&self, version: &str) -> Resource {
-        let api_version = match self.group.as_str() {
-            "" => version.to_owned(),
-            group => format!("{group}/{version}"),
-        };
-        let resource = ApiResource {
-            group: self.group.clone(),
-            version: version.to_owned(),
-            api_version,
-            kind: self.plural.clone(),
-            plural: self.plural.clone(),
-        };
-        Resource::new(&resource, true)
-    }
+/// A resource, as far as an entry tells. The kind is only shown, and the scope does not matter for
+/// objects whose namespaces are known.
+pub(super) fn resource_named(plural: &str, version: &str, group: &str) -> Resource {
+    let kind = GroupVersionKind::gvk(group, version, plural);
+    Resource::new(&ApiResource::from_gvk_with_plural(&kind, plural), true)
 }
 
 /// Whether both are the same resource, in any version.
@@ -103,13 +67,14 @@ pub(super) fn is_same(one: &Resource, other: &Resource) -> bool {
     one.plural() == other.plural() && one.group() == other.group()
 }
 
+fn name_of(resource: &Resource) -> (String, String) {
+    (resource.plural().to_owned(), resource.group().to_owned())
+}
+
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (name, version)) in self.iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
-            write!(f, "{comma}{}", name.resource(version))?;
-        }
-        Ok(())
+        let entries: Vec<_> = self.iter().map(Resource::to_string).collect();
+        f.write_str(&entries.join(","))
     }
 }
 
@@ -122,13 +87,13 @@ mod tests {
 
     #[test]
     fn note_can_be_read_again() {
-        let kinds = Kinds::of([&Resource::of::<Deployment>(), &Resource::of::<ConfigMap>()]);
+        let kinds = Kinds::of([Resource::of::<Deployment>(), Resource::of::<ConfigMap>()]);
         assert_eq!(kinds.to_string(), "configmaps.v1,deployments.v1.apps");
-        assert_eq!(Kinds::parse(&kinds.to_string()), kinds);
+        assert_eq!(Kinds::parse(&kinds.to_string()).to_string(), kinds.to_string());
         let newer = Kinds::parse("deployments.v2.apps, ,nonsense,widgets.v1.example.com");
         let union = "configmaps.v1,deployments.v2.apps,widgets.v1.example.com";
         assert_eq!(kinds.union(&newer).to_string(), union);
-        assert!(Kinds::parse("").is_empty());
-        assert!(Kinds::parse("pods/web/proxy/admin.v1,pods.v1/x,pods.v1.a/b,%2e.v1").is_empty());
+        assert!(Kinds::parse("").0.is_empty());
+        assert!(Kinds::parse("pods/web/proxy/admin.v1,pods.v1/x,pods.v1.a/b,%2e.v1").0.is_empty());
     }
 }

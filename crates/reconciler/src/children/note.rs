@@ -1,18 +1,17 @@
 //! The annotation of an owner that says which kinds of children it has.
 
-use http::Method;
 use kube::api::ApiResource;
-use kube::core::PartialObjectMeta;
+use kube::core::{GroupVersionKind, PartialObjectMeta};
 use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
 use windlass_informer::Resource;
 
 use super::children_annotation;
 use super::existing::{self, Present};
-use super::kinds::{Kinds, Name};
+use super::kinds::{Kinds, is_same};
 use crate::context::RunContext;
-use crate::error::{Class, Error};
-use crate::live::access::{AS_READ, Access, MERGE_PATCH, has_code};
+use crate::error::Error;
+use crate::live::access::{Access, has_code};
 use crate::live::difference::Backoff;
 use crate::objects::AnyObject;
 use crate::ownership::Owner;
@@ -25,7 +24,7 @@ pub(super) struct OwnerNote {
     key: ObjectKey,
     /// The version that the note was read from.
     version: String,
-    noted: Kinds,
+    pub(super) noted: Kinds,
 }
 
 impl OwnerNote {
@@ -39,17 +38,11 @@ impl OwnerNote {
                  controller reconciles can be a dynamic owner of children"
             )));
         };
-        let resource = ApiResource {
-            api_version: kind.api_version(),
-            group: kind.group,
-            version: kind.version,
-            kind: kind.kind,
-            plural,
-        };
+        let kind = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
         let resource = Resource::new(&resource, checked.namespace().is_some());
         let access = Access { cx, resource, options: WriteOptions::new() };
-        let version = meta.resource_version.as_deref();
-        let version = version.ok_or_else(|| access.lacks("an owner", "a version", AS_READ))?;
+        let (version, key) = (access.version(meta, "an owner")?, access.key(meta, "an owner")?);
         let annotation = children_annotation(cx.controller());
         let annotations = meta.annotations.as_ref();
         let note = annotations.and_then(|annotations| annotations.get(&annotation));
@@ -58,17 +51,8 @@ impl OwnerNote {
             .rebased
             .follow(meta.uid.as_deref(), version)
             .unwrap_or_else(|| (version.to_owned(), note.cloned().unwrap_or_default()));
-        Ok(Self {
-            key: access.key(checked.namespace(), Some(&checked.reference.name), "an owner")?,
-            version,
-            noted: Kinds::parse(&note),
-            resource: access.resource,
-            owner: checked,
-        })
-    }
-
-    pub(super) fn noted(&self) -> &Kinds {
-        &self.noted
+        let noted = Kinds::parse(&note);
+        Ok(Self { owner: checked, resource: access.resource, key, version, noted })
     }
 
     /// Changes the note, unless it is as it should be. If somebody has written the owner meanwhile,
@@ -83,23 +67,20 @@ impl OwnerNote {
         let mut backoff = Backoff::new(cx.run_id().seed());
         loop {
             let wanted = change(&self.noted);
-            if wanted == self.noted {
+            let note = wanted.to_string();
+            if note == self.noted.to_string() {
                 return Ok(());
             }
-            let text = if wanted.is_empty() { Value::Null } else { wanted.to_string().into() };
+            let text = if note.is_empty() { Value::Null } else { note.as_str().into() };
             let patch = json!({"metadata": {
                 "resourceVersion": self.version,
                 "annotations": {children_annotation(cx.controller()): text},
             }});
-            let draft = access
-                .draft(Method::PATCH, self.key.namespace(), self.key.name(), None)
-                .query(&access.options.query(cx.controller()))
-                .body(MERGE_PATCH, &patch);
-            match access.send(draft).await {
+            match access.patch(&self.key, None, &patch).await {
                 Ok(answer) => {
-                    let written: PartialObjectMeta = access.decode(&answer.bytes)?;
+                    let written: PartialObjectMeta = access.decode(answer.body())?;
                     let version = written.metadata.resource_version.unwrap_or_default();
-                    let (uid, note) = (&self.owner.reference.uid, wanted.to_string());
+                    let uid = &self.owner.reference.uid;
                     cx.rebased.add(uid, &self.version, &version, &note);
                     (self.version, self.noted) = (version, wanted);
                     return Ok(());
@@ -115,7 +96,6 @@ impl OwnerNote {
 
     /// Reads the note again. If the owner is another object by now, that is the conflict.
     async fn read(&mut self, access: &Access<'_>, conflict: Error) -> Result<(), Error> {
-        debug_assert_eq!(conflict.class(), Class::Conflict);
         let Some(bytes) = access.read_metadata(&self.key).await? else { return Err(conflict) };
         let PartialObjectMeta { metadata, .. }: PartialObjectMeta = access.decode(&bytes)?;
         if metadata.uid.as_ref() != Some(&self.owner.reference.uid) {
@@ -138,16 +118,14 @@ impl OwnerNote {
         present: &[Present],
     ) -> Result<(), Error> {
         let mut empty = Vec::new();
-        for (name, version) in self.noted.iter().filter(|(name, _)| !wanted.contains(name)) {
-            let has_some = present.iter().any(|present| name.is_of(&present.resource));
-            let resource = existing::resource_of(cx, name, version, &[]);
+        for noted in self.noted.iter().filter(|noted| !wanted.contains(noted)) {
+            let resource = existing::as_watched(cx, noted);
+            let has_some = present.iter().any(|present| is_same(&present.resource, &resource));
             if !has_some && existing::list(cx, self, &resource).await?.is_empty() {
-                empty.push(Name::clone(name));
+                empty.push(resource);
             }
         }
-        if empty.is_empty() {
-            return Ok(());
-        }
+        let empty = Kinds::of(empty);
         self.write(cx, |noted| noted.without(&empty)).await
     }
 }

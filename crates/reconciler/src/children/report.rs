@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use windlass_indexer::{ObjectKey, Uid};
 use windlass_informer::Resource;
@@ -9,7 +10,8 @@ use windlass_informer::Resource;
 use super::kinds::is_same;
 use crate::bounds::StaticResource;
 use crate::error::Error;
-use crate::live::apply::{AppliedObject, ApplyChange, Content};
+use crate::live::access::json_error;
+use crate::live::apply::{AppliedObject, ApplyChange};
 
 /// What [`Children::prune`](crate::Children::prune) did. It prints as one line, for logs and
 /// events.
@@ -31,7 +33,7 @@ pub struct Child {
     pub uid: Uid,
     /// What the apply did.
     pub change: ApplyChange,
-    content: Content,
+    bytes: Bytes,
 }
 
 /// A child that was deleted. If it has finalizers, it is only marked for deletion.
@@ -103,7 +105,7 @@ impl Child {
             key: applied.head.key().clone(),
             uid: applied.head.uid().clone(),
             change,
-            content: applied.content,
+            bytes: applied.bytes,
         }
     }
 
@@ -112,14 +114,8 @@ impl Child {
     /// # Errors
     /// Returns an error if it does not decode as `T`. The error does not show its content.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(self.content.bytes()).map_err(|error| {
-            let (kind, problem, line) = (self.resource.kind(), error.classify(), error.line());
-            let column = error.column();
-            Error::msg(format!(
-                "the {kind} {} does not decode: {problem:?} at line {line}, column {column}",
-                self.key
-            ))
-        })
+        let what = || format!("the {} {} does not decode", self.resource.kind(), self.key);
+        serde_json::from_slice(&self.bytes).map_err(|error| json_error(&what(), &error))
     }
 }
 
@@ -132,16 +128,11 @@ impl fmt::Display for ChildrenReport {
                 ApplyChange::Changed => "changed",
                 ApplyChange::Kept => return None,
             };
-            Some((done, &child.resource, &child.key))
+            Some(format!("{done} {} {}", child.resource, child.key))
         });
-        let deleted = self.deleted.iter().map(|child| ("deleted", &child.resource, &child.key));
-        let mut is_first = true;
-        for (done, resource, key) in changes.chain(deleted) {
-            let comma = if is_first { "" } else { "; " };
-            is_first = false;
-            write!(f, "{comma}{done} {resource} {key}")?;
-        }
-        if is_first { f.write_str("nothing changed") } else { Ok(()) }
+        let deleted = self.deleted.iter().map(|child| format!("deleted {child}"));
+        let all: Vec<_> = changes.chain(deleted).collect();
+        if all.is_empty() { f.write_str("nothing changed") } else { f.write_str(&all.join("; ")) }
     }
 }
 

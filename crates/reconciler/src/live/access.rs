@@ -1,12 +1,15 @@
 //! Requests about the objects of one resource, in the name of a controller; without types.
 
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ListParams;
 use kube::client::Body;
-use kube::core::Status;
 use kube::core::request::Error as BuildError;
+use kube::core::response::StatusCause;
+use kube::core::{Request as Requests, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,11 +35,11 @@ const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// Asks for a list of metadata.
-const METADATA_LIST: &str =
+pub(crate) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// What to do about an object that lacks what only the server sets.
-pub(crate) const AS_READ: &str = "pass the object as it was read";
+/// The size of the pages of a list. As in client-go.
+const PAGE: u32 = 500;
 
 /// The objects of one resource, as a run reads and writes them.
 #[derive(Clone)]
@@ -46,91 +49,85 @@ pub(crate) struct Access<'a> {
     pub(crate) options: WriteOptions<'a>,
 }
 
-/// A successful answer.
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// A request to be: its path and query, and what else is needed.
-pub(crate) struct Draft<'a> {
-    method: Method,
-    path: String,
-    query: Vec<(&'a str, &'a str)>,
-    content_type: Option<&'static str>,
-    body: Vec<u8>,
-    accept: &'static str,
-}
-
-impl<'a> Access<'a> {
-    /// A request about an object.
-    pub(crate) fn draft(
-        &self,
-        method: Method,
-        namespace: Option<&str>,
-        name: &str,
-        subresource: Option<&str>,
-    ) -> Draft<'a> {
-        let mut path = format!("{}/{name}", self.resource.path(namespace));
-        if let Some(subresource) = subresource {
-            path.push('/');
-            path.push_str(subresource);
+impl Access<'_> {
+    /// The path of an object, or of a subresource of it.
+    pub(crate) fn path(&self, key: &ObjectKey, subresource: Option<&str>) -> String {
+        let path = format!("{}/{}", self.resource.path(key.namespace()), key.name());
+        match subresource {
+            Some(subresource) => format!("{path}/{subresource}"),
+            None => path,
         }
-        Draft::new(method, path)
-    }
-
-    pub(crate) async fn send(&self, draft: Draft<'_>) -> Result<Answer, kube::Error> {
-        send(self.cx.client(), draft.build()?).await
     }
 
     /// Reads an object; `None` if it does not exist.
-    pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Vec<u8>>, Error> {
-        self.read_as(key, JSON).await
+    pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Bytes>, Error> {
+        self.get(&self.path(key, None), JSON).await
     }
 
     /// Reads the metadata of an object; `None` if it does not exist.
-    pub(crate) async fn read_metadata(&self, key: &ObjectKey) -> Result<Option<Vec<u8>>, Error> {
-        self.read_as(key, METADATA).await
+    pub(crate) async fn read_metadata(&self, key: &ObjectKey) -> Result<Option<Bytes>, Error> {
+        self.get(&self.path(key, None), METADATA).await
     }
 
-    async fn read_as(
+    /// Reads what is at a path; `None` if there is nothing.
+    pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<Option<Bytes>, Error> {
+        Ok(unless_missing(self.send(get(path, accept)?).await)?.map(Response::into_body))
+    }
+
+    /// Reads a list in pages, and converts its items.
+    pub(crate) async fn list<R>(
         &self,
-        key: &ObjectKey,
+        namespace: Option<&str>,
+        mut parameters: ListParams,
         accept: &'static str,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        let draft = self.draft(Method::GET, key.namespace(), key.name(), None);
-        match self.send(Draft { accept, ..draft }).await {
-            Ok(answer) => Ok(Some(answer.bytes)),
-            Err(error) if has_code(&error, 404) => Ok(None),
-            Err(error) => Err(error.into()),
+        convert: impl Fn(Value) -> Result<R, Error>,
+    ) -> Result<Vec<R>, Error> {
+        parameters.limit.get_or_insert(PAGE);
+        let requests = Requests::new(self.resource.path(namespace));
+        let mut objects = Vec::new();
+        loop {
+            let mut request = requests.list(&parameters).map_err(kube::Error::BuildRequest)?;
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+            let mut page: Value = self.decode(self.send(request).await?.body())?;
+            let items = page.get_mut("items").and_then(Value::as_array_mut);
+            for item in items.map(std::mem::take).unwrap_or_default() {
+                objects.push(convert(item)?);
+            }
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(token) if !token.is_empty() => {
+                    parameters.continue_token = Some(token.to_owned());
+                }
+                _ => return Ok(objects),
+            }
         }
     }
 
-    /// The metadata of the objects that a label selector selects: one page, as JSON.
-    pub(crate) async fn list_metadata(
-        &self,
-        namespace: Option<&str>,
-        query: &[(&str, &str)],
-    ) -> Result<Vec<u8>, kube::Error> {
-        let draft = Draft::new(Method::GET, self.resource.path(namespace)).query(query);
-        Ok(self.send(Draft { accept: METADATA_LIST, ..draft }).await?.bytes)
-    }
-
-    /// Creates an object. `name` is for errors, because the path does not contain it.
+    /// Creates an object.
     pub(crate) async fn create(
         &self,
-        namespace: Option<&str>,
-        name: Option<&str>,
+        meta: &ObjectMeta,
         body: &Value,
-    ) -> Result<Answer, Error> {
-        let draft = Draft::new(Method::POST, self.resource.path(namespace))
-            .query(&self.options.query(self.cx.controller()))
-            .body(JSON, body);
-        let mut request = draft.build()?;
-        if let Some(name) = name {
-            request.extensions_mut().insert(CreatedName(name.to_owned()));
+    ) -> Result<Response<Bytes>, Error> {
+        let path = self.resource.path(self.namespace(meta)?);
+        let query = self.options.query(self.cx.controller());
+        let mut request = request(Method::POST, &path, &query, JSON, body)?;
+        if let Some(name) = &meta.name {
+            // For errors, because the path does not contain it.
+            request.extensions_mut().insert(CreatedName(name.clone()));
         }
-        Ok(send(self.cx.client(), request).await?)
+        Ok(self.send(request).await?)
+    }
+
+    /// Patches an object, or a subresource of it.
+    pub(crate) async fn patch(
+        &self,
+        key: &ObjectKey,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Result<Response<Bytes>, kube::Error> {
+        let query = self.options.query(self.cx.controller());
+        let target = self.path(key, subresource);
+        self.send(request(Method::PATCH, &target, &query, MERGE_PATCH, patch)?).await
     }
 
     /// Deletes the object with this uid. It is fine if it is gone already.
@@ -140,19 +137,38 @@ impl<'a> Access<'a> {
         uid: &str,
         version: Option<&str>,
     ) -> Result<(), Error> {
-        let query: Vec<_> = self.options.dry_query().into_iter().collect();
-        let draft = self
-            .draft(Method::DELETE, key.namespace(), key.name(), None)
-            .query(&query)
-            .body(JSON, &self.options.delete_options(uid, version));
-        let Err(error) = self.send(draft).await else { return Ok(()) };
-        if has_code(&error, 404) {
-            return Ok(());
+        let options = self.options.delete_options(uid, version);
+        let query = self.options.dry_query();
+        let path = self.path(key, None);
+        let request = request(Method::DELETE, &path, query.as_slice(), JSON, &options)?;
+        match self.send(request).await {
+            // If another object has this name by now, this one is gone.
+            Err(error) if has_code(&error, 409) => match self.read_metadata(key).await? {
+                Some(present) if uid_of(&present) == uid => Err(error.into()),
+                _ => Ok(()),
+            },
+            answer => unless_missing(answer).map(drop),
         }
-        // If another object has this name by now, this one is gone.
-        let is_gone = has_code(&error, 409)
-            && self.read_metadata(key).await?.is_none_or(|present| uid_of(&present) != uid);
-        if is_gone { Ok(()) } else { Err(error.into()) }
+    }
+
+    /// Sends a request. Answers are decoded by the caller and not by kube, which logs what it
+    /// cannot decode.
+    pub(crate) async fn send(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Bytes>, kube::Error> {
+        let (head, body) = self.cx.client().send(request.map(Body::from)).await?.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        if head.status.is_client_error() || head.status.is_server_error() {
+            // The client of a run makes every error answer a complete status.
+            let failure = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+                let reason = head.status.canonical_reason();
+                let message = reason.unwrap_or("the server refused the request");
+                Status::failure(message, "Unknown").with_code(head.status.as_u16())
+            });
+            return Err(kube::Error::Api(failure.boxed()));
+        }
+        Ok(Response::from_parts(head, bytes))
     }
 
     /// The object as JSON, with its type, which the Rust type does not contain.
@@ -166,115 +182,111 @@ impl<'a> Access<'a> {
     }
 
     pub(crate) fn encode(&self, object: &impl Serialize) -> Result<Value, Error> {
-        serde_json::to_value(object)
-            .map_err(|error| self.json_error("no JSON can be made of this", &error))
+        let what = || format!("no JSON can be made of this {}", self.resource.kind());
+        serde_json::to_value(object).map_err(|error| json_error(&what(), &error))
     }
 
     pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, Error> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| self.json_error("the server did not return a valid", &error))
+        serde_json::from_slice(bytes).map_err(|error| self.not_valid(&error))
     }
 
-    /// The type and JSON do not match. The message of the error may show content, so it is not
-    /// shown.
-    pub(crate) fn json_error(&self, what: &str, error: &serde_json::Error) -> Error {
-        let (problem, line, column) = (error.classify(), error.line(), error.column());
+    /// The error about an answer that is not of the type.
+    pub(crate) fn not_valid(&self, error: &serde_json::Error) -> Error {
         let kind = self.resource.kind();
-        Error::msg(format!("{what} {kind}: {problem:?} at line {line}, column {column}"))
-    }
-
-    pub(crate) fn lacks(&self, done: &str, what: &str, advice: &str) -> Error {
-        let kind = self.resource.kind();
-        Error::msg(format!("a {kind} cannot be {done} without {what}: {advice}"))
+        json_error(&format!("the server did not return a valid {kind}"), error)
     }
 
     /// The key of an object that is to be written.
-    pub(crate) fn key(
-        &self,
-        namespace: Option<&str>,
-        name: Option<&str>,
-        done: &str,
-    ) -> Result<ObjectKey, Error> {
-        let namespace = self.namespace(namespace)?;
-        let name = name.filter(|name| !name.is_empty());
+    pub(crate) fn key(&self, meta: &ObjectMeta, done: &str) -> Result<ObjectKey, Error> {
+        let namespace = self.namespace(meta)?;
+        let name = meta.name.as_deref().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| self.lacks(done, "a name", "set metadata.name"))?;
         Ok(KeyRef::new(namespace, name).into())
     }
 
     /// The namespace for the path of an object; `None` for a cluster-scoped one.
-    pub(crate) fn namespace<'n>(
-        &self,
-        namespace: Option<&'n str>,
-    ) -> Result<Option<&'n str>, Error> {
+    fn namespace<'n>(&self, meta: &'n ObjectMeta) -> Result<Option<&'n str>, Error> {
         if !self.resource.is_namespaced() {
             return Ok(None);
         }
-        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let namespace = meta.namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let lacks = || self.lacks("written", "a namespace", "set metadata.namespace");
         namespace.map(Some).ok_or_else(lacks)
     }
-}
 
-impl<'a> Draft<'a> {
-    pub(crate) fn new(method: Method, path: String) -> Self {
-        let (query, body) = (Vec::new(), Vec::new());
-        Self { method, path, query, content_type: None, body, accept: JSON }
+    /// The uid of an object that was read.
+    pub(crate) fn uid<'m>(&self, meta: &'m ObjectMeta, done: &str) -> Result<&'m str, Error> {
+        meta.uid.as_deref().ok_or_else(|| self.was_not_read(done, "a uid"))
     }
 
-    pub(crate) fn query(mut self, query: &[(&'a str, &'a str)]) -> Self {
-        self.query.extend_from_slice(query);
-        self
+    /// The version of an object that was read.
+    pub(crate) fn version<'m>(&self, meta: &'m ObjectMeta, done: &str) -> Result<&'m str, Error> {
+        let version = meta.resource_version.as_deref();
+        version.ok_or_else(|| self.was_not_read(done, "a version"))
     }
 
-    pub(crate) fn body(mut self, content_type: &'static str, body: &Value) -> Self {
-        self.content_type = Some(content_type);
-        self.body = body.to_string().into_bytes();
-        self
+    /// The error about an object that lacks what only the server sets.
+    fn was_not_read(&self, done: &str, what: &str) -> Error {
+        self.lacks(done, what, "pass the object as it was read")
     }
 
-    fn build(self) -> Result<Request<Vec<u8>>, kube::Error> {
-        let mut uri = self.path;
-        if !self.query.is_empty() {
-            uri.push('?');
-            uri = form_urlencoded::Serializer::new(uri).extend_pairs(self.query).finish();
-        }
-        let mut request =
-            Request::builder().method(self.method).uri(uri).header(ACCEPT, self.accept);
-        if let Some(content_type) = self.content_type {
-            request = request.header(CONTENT_TYPE, content_type);
-        }
-        let request = request.body(self.body);
-        request.map_err(|error| kube::Error::BuildRequest(BuildError::BuildRequest(error)))
+    fn lacks(&self, done: &str, what: &str, advice: &str) -> Error {
+        let kind = self.resource.kind();
+        Error::msg(format!("a {kind} cannot be {done} without {what}: {advice}"))
     }
 }
 
-/// Sends a request. Answers are decoded by the caller and not by kube, which logs what it cannot
-/// decode.
-pub(crate) async fn send(
-    client: &Client,
-    request: Request<Vec<u8>>,
-) -> Result<Answer, kube::Error> {
-    let answer = client.send(request.map(Body::from)).await?;
-    let status = answer.status();
-    let bytes: Vec<u8> = answer.into_body().collect().await?.to_bytes().into();
-    if status.is_client_error() || status.is_server_error() {
-        // The client of a run makes every error answer a complete status.
-        let failure = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
-            let message = status.canonical_reason().unwrap_or("the server refused the request");
-            Status::failure(message, "Unknown").with_code(status.as_u16())
-        });
-        return Err(kube::Error::Api(failure.boxed()));
+/// The type and JSON do not match. The message of the error may show content, so it is not shown.
+pub(crate) fn json_error(what: &str, error: &serde_json::Error) -> Error {
+    let (problem, line, column) = (error.classify(), error.line(), error.column());
+    Error::msg(format!("{what}: {problem:?} at line {line}, column {column}"))
+}
+
+/// A request without a body.
+pub(crate) fn get(path: &str, accept: &str) -> Result<Request<Vec<u8>>, kube::Error> {
+    Request::get(path).header(ACCEPT, accept).body(Vec::new()).map_err(cannot_build)
+}
+
+/// A request with a body.
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    query: &[(&str, &str)],
+    media_type: &str,
+    body: &Value,
+) -> Result<Request<Vec<u8>>, kube::Error> {
+    let mut uri = form_urlencoded::Serializer::new(format!("{path}?"));
+    let request = Request::builder().method(method).uri(uri.extend_pairs(query).finish());
+    let request = request.header(ACCEPT, JSON).header(CONTENT_TYPE, media_type);
+    request.body(body.to_string().into_bytes()).map_err(cannot_build)
+}
+
+fn cannot_build(error: http::Error) -> kube::Error {
+    kube::Error::BuildRequest(BuildError::BuildRequest(error))
+}
+
+/// `None` instead of the error that the object does not exist.
+pub(crate) fn unless_missing<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if has_code(&error, 404) => Ok(None),
+        Err(error) => Err(error.into()),
     }
-    Ok(Answer { status, bytes })
 }
 
 /// Whether an error is an answer of the server with this code.
-pub(crate) fn has_code(error: &kube::Error, code: u16) -> bool {
+pub(crate) fn has_code(error: &(dyn std::error::Error + 'static), code: u16) -> bool {
     status_of(error).is_some_and(|status| status.code == code)
 }
 
-pub(crate) fn is_not_found(error: &Error) -> bool {
-    status_of(error.source()).is_some_and(|status| status.code == 404)
+/// The causes that an answer of the server with this code names.
+pub(crate) fn causes_of<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+    code: u16,
+) -> impl Iterator<Item = &'e StatusCause> {
+    let status = status_of(error).filter(|status| status.code == code);
+    let details = status.and_then(|status| status.details.as_ref());
+    details.into_iter().flat_map(|details| &details.causes)
 }
 
 /// The uid in the JSON of an object; empty if there is none.

@@ -13,16 +13,17 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
-use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey};
+use serde_json::Value;
+use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey, Uid};
 use windlass_informer::client::status_of;
 
 use super::Live;
-use super::access::{Access, STATUS};
-use crate::applied::Place;
+use super::access::{Access, STATUS, causes_of, has_code, request};
+use crate::applied::ApplyTarget;
 use crate::apply_conflict::ApplyConflict;
 use crate::error::Error;
 use crate::objects::{AnyObject, ObjectRef};
@@ -33,7 +34,7 @@ use crate::recording::WriteLog;
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// The fields of the metadata that only the server writes. They are not applied.
-const SERVER_METADATA: [&str; 8] = [
+pub(crate) const SERVER_METADATA: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -59,25 +60,8 @@ pub enum ApplyChange {
 pub(crate) struct AppliedObject {
     pub(crate) head: Head,
     pub(crate) change: ApplyChange,
-    pub(crate) content: Content,
-}
-
-/// The object itself.
-#[derive(Clone)]
-pub(crate) enum Content {
-    /// As the server answered it.
-    Answer(Arc<[u8]>),
-    /// As a cache has it. The cache has bytes.
-    Cached(Arc<Object>),
-}
-
-impl Content {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Answer(bytes) => bytes,
-            Self::Cached(object) => object.bytes().unwrap_or_default(),
-        }
-    }
+    /// As the server answered it, or as a cache has it.
+    pub(crate) bytes: Bytes,
 }
 
 impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
@@ -123,32 +107,39 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         owner: &impl ObjectRef<O>,
     ) -> Result<T, Error> {
         let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
-        let owner = if self.options.is_owner_unblocked { owner.non_blocking() } else { owner };
-        let (kind, is_cluster_scoped) = (access.resource.kind(), !access.resource.is_namespaced());
-        let meta = object.meta();
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
-        owner.own(object.meta_mut(), Some(kind), is_cluster_scoped)?;
-        let body = access.apply_body(&object, None)?;
+        let (key, body) = access.owned_body(&mut object, &owner)?;
         let applied = access.apply_owned(&key, body, &owner).await?;
-        access.decode(applied.content.bytes())
+        access.decode(&applied.bytes)
     }
 
     async fn apply_part(self, object: &T, part: Option<&'static str>) -> Result<T, Error> {
-        let (access, meta) = (self.access(), object.meta());
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
+        let access = self.access();
+        let key = access.key(object.meta(), "applied")?;
         let body = access.apply_body(object, part)?;
         let applied = access.apply(&key, body, part, None).await?;
-        access.decode(applied.content.bytes())
+        access.decode(&applied.bytes)
     }
 }
 
 impl Access<'_> {
-    /// What is sent to apply an object, or a part of it.
-    pub(crate) fn apply_body(
+    /// The key of an object, and what is sent to apply it with `owner` as its controller.
+    pub(crate) fn owned_body<T: kube::Resource + Serialize>(
         &self,
-        object: &impl Serialize,
-        part: Option<&str>,
-    ) -> Result<Value, Error> {
+        object: &mut T,
+        owner: &Owner,
+    ) -> Result<(ObjectKey, Value), Error> {
+        let key = self.key(object.meta(), "applied")?;
+        let (kind, is_cluster_scoped) = (self.resource.kind(), !self.resource.is_namespaced());
+        let mut owner = owner.clone();
+        if self.options.is_owner_unblocked {
+            owner = owner.non_blocking();
+        }
+        owner.own(object.meta_mut(), Some(kind), is_cluster_scoped)?;
+        Ok((key, self.apply_body(object, None)?))
+    }
+
+    /// What is sent to apply an object, or a part of it.
+    fn apply_body(&self, object: &impl Serialize, part: Option<&str>) -> Result<Value, Error> {
         let mut body = self.body(object)?;
         let Some(fields) = body.as_object_mut() else { return Ok(body) };
         match part {
@@ -173,50 +164,47 @@ impl Access<'_> {
         key: &ObjectKey,
         mut body: Value,
         part: Option<&'static str>,
-        uid: Option<&str>,
+        uid: Option<&Uid>,
     ) -> Result<AppliedObject, Error> {
         let mut query = self.options.query(self.cx.controller());
         if !self.options.is_unforced {
             query.push(("force", "true"));
         }
         let applied = &self.cx.tools.applied;
-        let (place, hash) = (self.place(key, part), applied.hash(&query, &body.to_string()));
+        let (target, hash) = (self.target(key, part), applied.hash(&query, &body.to_string()));
         let shown = self.shown(key);
         if let Some(object) = &shown
-            && object.bytes().is_some()
+            && let Some(bytes) = object.bytes()
             && !self.options.is_dry
             && !self.is_cache_outdated(key)
-            && applied.is_current(&place, hash, object.head())
+            && applied.is_current(&target, hash, object.head())
         {
-            let head = object.head().clone();
-            let content = Content::Cached(Arc::clone(object));
-            return Ok(AppliedObject { head, change: ApplyChange::Kept, content });
+            let (head, bytes) = (object.head().clone(), Bytes::copy_from_slice(bytes));
+            return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
         }
         if let (Some(uid), Some(metadata)) =
             (uid, body.get_mut("metadata").and_then(Value::as_object_mut))
         {
-            metadata.insert("uid".to_owned(), uid.into());
+            metadata.insert("uid".to_owned(), uid.to_string().into());
         }
-        let draft = self
-            .draft(Method::PATCH, key.namespace(), key.name(), part)
-            .query(&query)
-            .body(APPLY_PATCH, &body);
+        let path = self.path(key, part);
+        let answer = self.send(request(Method::PATCH, &path, &query, APPLY_PATCH, &body)?).await;
         let name = || format!("{} {key}", self.resource.kind());
-        let answer = self.send(draft).await.map_err(|error| ApplyConflict::explain(name, error))?;
-        let head = HeadParser::new(Interner::new()).parse(&answer.bytes)?;
+        let answer = answer.map_err(|error| ApplyConflict::explain(name, error))?;
+        let head = HeadParser::new(Interner::new()).parse(answer.body())?;
         if !self.options.is_dry {
-            applied.note(place, hash, &head);
+            applied.note(target, hash, &head);
         }
         let is_same = |shown: &Arc<Object>| {
             let shown = shown.head();
             shown.uid() == head.uid() && shown.resource_version() == head.resource_version()
         };
-        let change = match answer.status {
+        let change = match answer.status() {
             StatusCode::CREATED => ApplyChange::Created,
             _ if shown.as_ref().is_some_and(is_same) => ApplyChange::Kept,
             _ => ApplyChange::Changed,
         };
-        Ok(AppliedObject { head, change, content: Content::Answer(answer.bytes.into()) })
+        Ok(AppliedObject { head, change, bytes: answer.into_body() })
     }
 
     /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
@@ -227,21 +215,20 @@ impl Access<'_> {
         body: Value,
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
-        let (applied, place) = (&self.cx.tools.applied, self.place(key, None));
+        let (applied, target) = (&self.cx.tools.applied, self.target(key, None));
         let known = self.cached_uid(key, owner)?;
-        let known = known.or_else(|| Some(applied.uid(&place, &owner.uid())?.to_string()));
-        let mut known = match known {
+        let mut known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
             Some(uid) => Some(uid),
             // A cache may lack an object that somebody else has just created, and an apply would
             // take that over. So the first apply asks the server.
             None => self.read_uid(key, owner).await?,
         };
-        let result = match self.apply(key, body.clone(), None, known.as_deref()).await {
+        let result = match self.apply(key, body.clone(), None, known.as_ref()).await {
             // The object is another one by now, or gone.
             Err(error) if known.is_some() && is_other_uid(&error) => {
-                applied.forget(&place);
+                applied.forget(&target);
                 known = self.read_uid(key, owner).await?;
-                self.apply(key, body, None, known.as_deref()).await
+                self.apply(key, body, None, known.as_ref()).await
             }
             result => result,
         };
@@ -249,7 +236,7 @@ impl Access<'_> {
             Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
             // Somebody else has created it between the question and the answer.
             Ok(result) if known.is_none() && result.change != ApplyChange::Created => {
-                applied.forget(&place);
+                applied.forget(&target);
                 Err(self.taken(key).into())
             }
             result => result,
@@ -258,34 +245,35 @@ impl Access<'_> {
 
     /// Whether a cache may not show what this run, or an earlier one, has written to an object.
     fn is_cache_outdated(&self, key: &ObjectKey) -> bool {
-        let has_written = |(_, log): &(_, WriteLog)| log.has_written(&self.resource, key);
-        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_written)
+        let has_unseen_write = |(_, log): &(_, WriteLog)| log.has_unseen_write(&self.resource, key);
+        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_unseen_write)
     }
 
     /// The uid of an object that a cache shows.
     ///
     /// # Errors
     /// Returns an error if it belongs to somebody else.
-    fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<String>, OwnershipError> {
+    fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, OwnershipError> {
         if self.is_cache_outdated(key) {
             return Ok(None);
         }
-        let cached =
-            self.cx.tools.sources.find_cache(&self.resource, |cache| cache.reader().get(key));
-        let Some(object) = cached else { return Ok(None) };
-        let is_ours = owner.controls(object.head());
-        if is_ours { Ok(Some(object.head().uid().to_string())) } else { Err(self.taken(key)) }
+        let sources = &self.cx.tools.sources;
+        let cached = sources.find_cache(&self.resource, |cache| cache.reader().get(key));
+        cached.map(|object| self.uid_if_owned(object.head(), owner)).transpose()
     }
 
     /// Asks the server for the uid of an object; `None` if it does not exist.
     ///
     /// # Errors
     /// Returns an error if it belongs to somebody else.
-    async fn read_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<String>, Error> {
+    async fn read_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, Error> {
         let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
         let head = HeadParser::new(Interner::new()).parse(&bytes)?;
-        let is_ours = owner.controls(&head);
-        if is_ours { Ok(Some(head.uid().to_string())) } else { Err(self.taken(key).into()) }
+        Ok(Some(self.uid_if_owned(&head, owner)?))
+    }
+
+    fn uid_if_owned(&self, head: &Head, owner: &Owner) -> Result<Uid, OwnershipError> {
+        if owner.controls(head) { Ok(head.uid().clone()) } else { Err(self.taken(head.key())) }
     }
 
     fn taken(&self, key: &ObjectKey) -> OwnershipError {
@@ -300,45 +288,24 @@ impl Access<'_> {
         })
     }
 
-    fn place(&self, key: &ObjectKey, part: Option<&'static str>) -> Place {
+    fn target(&self, key: &ObjectKey, part: Option<&'static str>) -> ApplyTarget {
         let manager = self.options.field_manager.unwrap_or(self.cx.controller());
-        Place::new(&self.resource, key, part, manager)
+        ApplyTarget::new(&self.resource, key, part, manager)
     }
 }
 
 /// Whether an apply was refused because the object has another uid than the body, or is gone.
 fn is_other_uid(error: &Error) -> bool {
-    let Some(status) = status_of(error.source()) else { return false };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    let is_immutable = causes.into_iter().any(|cause| cause.field == "metadata.uid");
-    let has_words = |words| status.message.contains(words);
-    match status.code {
-        409 => has_words("uid mismatch") || has_words("UID in precondition"),
-        422 => is_immutable,
-        _ => false,
-    }
+    let has_words = |words| status_of(error.source()).is_some_and(|it| it.message.contains(words));
+    let is_conflict = has_code(error.source(), 409);
+    is_conflict && (has_words("uid mismatch") || has_words("UID in precondition"))
+        || causes_of(error.source(), 422).any(|cause| cause.field == "metadata.uid")
 }
 
 /// Whether an apply was refused because another object is the controller already.
 fn is_other_controller(error: &Error) -> bool {
-    let Some(status) = status_of(error.source()).filter(|status| status.code == 422) else {
-        return false;
-    };
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| {
+    causes_of(error.source(), 422).any(|cause| {
         cause.field == "metadata.ownerReferences"
             && cause.message.contains("Only one reference can have Controller set to true")
     })
-}
-
-/// Puts a label into the body of an object.
-pub(crate) fn set_label(body: &mut Value, key: &str, value: &str) {
-    let empty = || Value::Object(Map::new());
-    let Some(fields) = body.as_object_mut() else { return };
-    let metadata = fields.entry("metadata").or_insert_with(empty);
-    let Some(metadata) = metadata.as_object_mut() else { return };
-    let labels = metadata.entry("labels").or_insert_with(empty);
-    if let Some(labels) = labels.as_object_mut() {
-        labels.insert(key.to_owned(), value.into());
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use fastrand::Rng;
-use http::Method;
 use kube::core::Status;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use windlass_indexer::ObjectKey;
 
 use super::Live;
-use super::access::{AS_READ, Access, MERGE_PATCH, STATUS, is_not_found};
+use super::access::{Access, JSON, STATUS, get, has_code, json_error};
 use crate::error::{Class, Error};
 use crate::merge_patch::lists::{carry_over, replaces_objects};
 use crate::merge_patch::{merge, set_version};
@@ -58,41 +58,33 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         old: &T,
         new: &T,
         part: Option<&'static str>,
-        bytes: Option<Vec<u8>>,
+        bytes: Option<Bytes>,
     ) -> Result<T, Error> {
         let (access, meta) = (self.access(), old.meta());
-        let version = meta.resource_version.as_deref();
-        let version = version.ok_or_else(|| access.lacks("updated", "a version", AS_READ))?;
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "updated")?;
+        let (version, key) = (access.version(meta, "updated")?, access.key(meta, "updated")?);
         let (was, is) = (access.encode(old)?, access.encode(new)?);
         let Some(mut patch) = merge(within(&was, part), within(&is, part)) else {
             // Through JSON, so that the type need not be `Clone`.
-            return serde_json::from_value(was)
-                .map_err(|error| access.json_error("no copy can be made of this", &error));
+            let what = || format!("no copy can be made of this {}", access.resource.kind());
+            return serde_json::from_value(was).map_err(|error| json_error(&what(), &error));
         };
         let version = self.cx.rebased.latest(meta.uid.as_deref(), version);
         if replaces_objects(&patch, within(&was, part)) {
-            let bytes = if let Some(bytes) = bytes {
-                bytes
-            } else {
-                let draft = access.draft(Method::GET, key.namespace(), key.name(), None);
-                access.send(draft).await?.bytes
-            };
-            let raw = access.raw_of(&bytes, &version)?;
-            carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {
+            let raw = access.read_version(&key, bytes, &version).await?;
+            let raw = within(&raw, part);
+            let carried = carry_over(raw, within(&was, part), within(&is, part));
+            let new = carried.map_err(|problem| {
                 let kind = access.resource.kind();
                 Error::msg(format!("a {kind} cannot be updated, patch it yourself: {problem}"))
             })?;
+            // Nothing but the version, if only defaults of the type differ.
+            patch = merge(raw, &new).unwrap_or_else(|| json!({}));
         }
         if let Some(part) = part {
             patch = json!({ part: patch });
         }
         set_version(&mut patch, version.into());
-        let draft = access
-            .draft(Method::PATCH, key.namespace(), key.name(), part)
-            .query(&self.options.query(self.cx.controller()))
-            .body(MERGE_PATCH, &patch);
-        access.decode(&access.send(draft).await?.bytes)
+        access.decode(access.patch(&key, part, &patch).await?.body())
     }
 }
 
@@ -137,7 +129,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned + Clone> Live<'_, T> {
             change(&mut new);
             match self.write_difference(&old, &new, part, Some(bytes)).await {
                 Ok(object) => return Ok(Some(object)),
-                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) if has_code(error.source(), 404) => return Ok(None),
                 Err(error) if error.class() == Class::Conflict && backoff.has_more() => {
                     backoff.wait().await;
                 }
@@ -149,9 +141,18 @@ impl<T: kube::Resource + Serialize + DeserializeOwned + Clone> Live<'_, T> {
 
 impl Access<'_> {
     /// An object with the fields that the type does not know. A conflict, if its version is not
-    /// `version`.
-    fn raw_of(&self, bytes: &[u8], version: &str) -> Result<Value, Error> {
-        let raw: Value = self.decode(bytes)?;
+    /// `version`. `bytes` is the object, if it was read already.
+    async fn read_version(
+        &self,
+        key: &ObjectKey,
+        bytes: Option<Bytes>,
+        version: &str,
+    ) -> Result<Value, Error> {
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None => self.send(get(&self.path(key, None), JSON)?).await?.into_body(),
+        };
+        let raw: Value = self.decode(&bytes)?;
         if raw["metadata"]["resourceVersion"] == version {
             return Ok(raw);
         }

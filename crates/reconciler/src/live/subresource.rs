@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_indexer::ObjectKey;
 
 use super::Live;
-use super::access::{AS_READ, JSON, MERGE_PATCH, has_code};
+use super::access::{JSON, request, unless_missing};
 use crate::error::Error;
 use crate::objects::ObjectRef;
 
@@ -26,12 +26,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Returns the error of the server.
     pub async fn scale(self, key: &ObjectKey) -> Result<Option<Scale>, Error> {
         let access = self.access();
-        let draft = access.draft(Method::GET, key.namespace(), key.name(), Some(SCALE));
-        match access.send(draft).await {
-            Ok(answer) => access.decode(&answer.bytes).map(Some),
-            Err(error) if has_code(&error, 404) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let scale = access.get(&access.path(key, Some(SCALE)), JSON).await?;
+        scale.map(|scale| access.decode(&scale)).transpose()
     }
 
     /// Sets how many replicas an object should have, whichever kind it is. This needs rights on the
@@ -41,15 +37,9 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Returns the error of the server.
     pub async fn set_scale(self, key: &ObjectKey, replicas: i32) -> Result<Option<Scale>, Error> {
         let access = self.access();
-        let draft = access
-            .draft(Method::PATCH, key.namespace(), key.name(), Some(SCALE))
-            .query(&self.options.query(self.cx.controller()))
-            .body(MERGE_PATCH, &json!({"spec": {"replicas": replicas}}));
-        match access.send(draft).await {
-            Ok(answer) => access.decode(&answer.bytes).map(Some),
-            Err(error) if has_code(&error, 404) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let patch = json!({"spec": {"replicas": replicas}});
+        let scale = unless_missing(access.patch(key, Some(SCALE), &patch).await)?;
+        scale.map(|scale| access.decode(scale.body())).transpose()
     }
 
     /// Deletes a pod, unless a `PodDisruptionBudget` is against it. It is fine if the pod is gone
@@ -65,22 +55,15 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
             let kind = access.resource.kind();
             return Err(Error::msg(format!("a {kind} cannot be evicted: only pods can")));
         }
-        let uid = meta.uid.as_deref().ok_or_else(|| access.lacks("evicted", "a uid", AS_READ))?;
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "evicted")?;
+        let (uid, key) = (access.uid(meta, "evicted")?, access.key(meta, "evicted")?);
         let body = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": key.name(), "namespace": key.namespace()},
             "deleteOptions": self.options.delete_options(uid, meta.resource_version.as_deref()),
         });
-        let query: Vec<_> = self.options.dry_query().into_iter().collect();
-        let draft = access
-            .draft(Method::POST, key.namespace(), key.name(), Some(EVICTION))
-            .query(&query)
-            .body(JSON, &body);
-        match access.send(draft).await {
-            Err(error) if !has_code(&error, 404) => Err(error.into()),
-            _ => Ok(()),
-        }
+        let (path, query) = (access.path(&key, Some(EVICTION)), self.options.dry_query());
+        let request = request(Method::POST, &path, query.as_slice(), JSON, &body)?;
+        unless_missing(access.send(request).await).map(drop)
     }
 }

@@ -3,7 +3,6 @@
 //! It asks the server again and again, after a growing pause. A reconciler should rarely wait: it
 //! is run again when something changes. But some steps have to follow each other at once.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -24,11 +23,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause between two looks.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// What is missing before the first answer.
-const UNANSWERED: &str = "the server has not answered";
-
 /// Something did not happen in time. The run is retried, as after a broken connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("waited {waited:?} for {awaited}: {missing}")]
 #[non_exhaustive]
 pub struct WaitTimeout {
     /// What was waited for, as in `Deployment shop/web to be Available`.
@@ -58,24 +55,17 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         limit: Duration,
     ) -> Result<T, Error> {
         let access = self.access();
-        let mut missing = UNANSWERED.to_owned();
-        let looking = timeout(limit, async {
-            let mut pauses = Pauses::new();
-            loop {
-                match access.read(key).await? {
-                    None => "it does not exist".clone_into(&mut missing),
-                    Some(bytes) => match lack_of(&access.decode(&bytes)?, condition) {
-                        None => return access.decode(&bytes),
-                        Some(lack) => missing = lack,
-                    },
-                }
-                pauses.wait().await;
+        let awaited = format!("{} {key} to be {condition}", access.resource.kind());
+        let look = || async {
+            let Some(bytes) = access.read(key).await? else {
+                return Ok(Err("it does not exist".to_owned()));
+            };
+            match unmet_condition(&access.decode(&bytes)?, condition) {
+                None => access.decode(&bytes).map(Ok),
+                Some(lack) => Ok(Err(lack)),
             }
-        });
-        looking.await.unwrap_or_else(|source| {
-            let awaited = format!("{} {key} to be {condition}", access.resource.kind());
-            Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
-        })
+        };
+        wait_until(awaited, limit, look).await
     }
 
     /// Deletes this object, and waits until it is gone. Another object that has its name by then
@@ -94,38 +84,49 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ) -> Result<(), Error> {
         let (access, meta) = (self.access(), object.as_object().meta());
         self.delete(object).await?;
-        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "deleted")?;
+        let key = access.key(meta, "deleted")?;
         let uid = Uid::new(meta.uid.as_deref().unwrap_or_default());
-        let mut missing = UNANSWERED.to_owned();
-        let looking = timeout(limit, async {
-            let mut pauses = Pauses::new();
-            while let Some(holder) = access.find_deletion_blocker(&key, &uid).await? {
-                missing = holder;
-                pauses.wait().await;
-            }
-            Ok(())
-        });
-        looking.await.unwrap_or_else(|source| {
-            let awaited = format!("{} {key} to be gone", access.resource.kind());
-            Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
-        })
+        let awaited = format!("{} {key} to be gone", access.resource.kind());
+        wait_until(awaited, limit, || access.check_gone(&key, &uid)).await
     }
 }
 
+/// Looks again and again, until a look does not end with what is missing.
+async fn wait_until<R, F>(
+    awaited: String,
+    limit: Duration,
+    look: impl Fn() -> F,
+) -> Result<R, Error>
+where
+    F: Future<Output = Result<Result<R, String>, Error>>,
+{
+    let mut missing = "the server has not answered".to_owned();
+    let looking = timeout(limit, async {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match look().await? {
+                Ok(found) => return Ok(found),
+                Err(lack) => missing = lack,
+            }
+            sleep(pause).await;
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    });
+    looking.await.unwrap_or_else(|source| {
+        Err(WaitTimeout { awaited, missing, waited: limit, source }.into())
+    })
+}
+
 impl Access<'_> {
-    /// What keeps an object that is being deleted; `None` if it is gone.
-    async fn find_deletion_blocker(
-        &self,
-        key: &ObjectKey,
-        uid: &Uid,
-    ) -> Result<Option<String>, Error> {
-        let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
+    /// Whether an object is gone, or what keeps it.
+    async fn check_gone(&self, key: &ObjectKey, uid: &Uid) -> Result<Result<(), String>, Error> {
+        let Some(bytes) = self.read_metadata(key).await? else { return Ok(Ok(())) };
         let head = HeadParser::new(Interner::new()).parse(&bytes)?;
         if head.uid() != uid {
-            return Ok(None);
+            return Ok(Ok(()));
         }
         let finalizers: Vec<_> = head.finalizers().collect();
-        Ok(Some(match (head.deletion_timestamp(), finalizers.as_slice()) {
+        Ok(Err(match (head.deletion_timestamp(), finalizers.as_slice()) {
             (None, _) => "it is not being deleted".to_owned(),
             (Some(_), []) => "its grace period is not over".to_owned(),
             (Some(_), names) => format!("it has the finalizers {}", names.join(", ")),
@@ -133,25 +134,9 @@ impl Access<'_> {
     }
 }
 
-/// The pauses between two looks.
-struct Pauses {
-    next: Duration,
-}
-
-impl Pauses {
-    fn new() -> Self {
-        Self { next: PAUSE_MIN }
-    }
-
-    async fn wait(&mut self) {
-        sleep(self.next).await;
-        self.next = (2 * self.next).min(PAUSE_MAX);
-    }
-}
-
 /// Why an object does not have a condition; `None` if it does. It shows no message, because that is
 /// content of the object.
-fn lack_of(object: &Value, type_: &str) -> Option<String> {
+fn unmet_condition(object: &Value, type_: &str) -> Option<String> {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let is_it = |condition: &&Value| condition["type"] == type_;
     let Some(condition) = conditions.into_iter().flatten().find(is_it) else {
@@ -170,19 +155,6 @@ fn lack_of(object: &Value, type_: &str) -> Option<String> {
     (observed < current).then(|| {
         format!("the condition {type_} is of generation {observed}, and the object of {current}")
     })
-}
-
-impl fmt::Display for WaitTimeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { awaited, missing, waited, .. } = self;
-        write!(f, "waited {waited:?} for {awaited}: {missing}")
-    }
-}
-
-impl std::error::Error for WaitTimeout {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 #[cfg(test)]
@@ -205,7 +177,7 @@ mod tests {
         for (conditions, expected) in cases {
             let object =
                 json!({"metadata": {"generation": 2}, "status": {"conditions": conditions}});
-            assert_eq!(lack_of(&object, "Ready").as_deref(), expected, "{conditions}");
+            assert_eq!(unmet_condition(&object, "Ready").as_deref(), expected, "{conditions}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use http::header::ACCEPT;
+use http::uri::InvalidUri;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -114,10 +115,7 @@ impl PlanRecorder {
             body
         };
         let answer = inner.send(Request::from_parts(parts, body)).await?;
-        if is_users_own {
-            return Ok(answer);
-        }
-        if !answer.status().is_success() {
+        if is_users_own || !answer.status().is_success() {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
@@ -222,14 +220,13 @@ fn dry_options(options: &[u8]) -> Option<Vec<u8>> {
     Some(Value::Object(options).to_string().into_bytes())
 }
 
-fn with_dry_run(uri: &Uri) -> Result<Uri, http::Error> {
-    let query = match uri.query().filter(|query| !query.is_empty()) {
-        Some(query) => format!("{query}&dryRun=All"),
-        None => "dryRun=All".to_owned(),
+fn with_dry_run(uri: &Uri) -> Result<Uri, InvalidUri> {
+    let separator = match uri.query() {
+        None => "?",
+        Some("") => "",
+        Some(_) => "&",
     };
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(format!("{}?{query}", uri.path()).parse()?);
-    Ok(Uri::from_parts(parts)?)
+    format!("{uri}{separator}dryRun=All").parse()
 }
 
 /// The key of an object that was created, unless the server has made up its name: that differs each

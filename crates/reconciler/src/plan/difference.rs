@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::FieldChange;
-
-/// The fields of the metadata that the server writes. They say nothing about what a write changes.
-const SERVER_METADATA: [&str; 6] =
-    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
+use crate::live::apply::SERVER_METADATA;
 
 /// The field that identifies an element of a list of objects: the first of these that all have.
 const LIST_KEYS: [&str; 3] = ["name", "type", "key"];
@@ -51,17 +48,27 @@ fn compare(path: String, old: Option<&Value>, new: Option<&Value>, to: &mut Vec<
     }
     match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            compare_objects(&path, old, new, to);
+            let fields: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+            for field in fields {
+                compare(joined(&path, field), old.get(field), new.get(field), to);
+            }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) => {
             let by_key = list_key(old, new)
                 .and_then(|key| Some((elements_by(key, old)?, elements_by(key, new)?)));
             let Some((old_elements, new_elements)) = by_key else {
-                return compare_by_position(&path, old, new, to);
+                for position in 0..old.len().max(new.len()) {
+                    compare(
+                        format!("{path}[{position}]"),
+                        old.get(position),
+                        new.get(position),
+                        to,
+                    );
+                }
+                return;
             };
             let before = to.len();
-            let keys = old_elements.keys().chain(new_elements.keys());
-            let keys: BTreeSet<_> = keys.collect();
+            let keys: BTreeSet<_> = old_elements.keys().chain(new_elements.keys()).collect();
             for key in keys {
                 let (old, new) = (old_elements.get(key), new_elements.get(key));
                 compare(format!("{path}[{key}]"), old.copied(), new.copied(), to);
@@ -72,24 +79,6 @@ fn compare(path: String, old: Option<&Value>, new: Option<&Value>, to: &mut Vec<
             }
         }
         _ => to.push(change(path, old, new)),
-    }
-}
-
-fn compare_objects(
-    path: &str,
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-    to: &mut Vec<FieldChange>,
-) {
-    let fields: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    for field in fields {
-        compare(joined(path, field), old.get(field), new.get(field), to);
-    }
-}
-
-fn compare_by_position(path: &str, old: &[Value], new: &[Value], to: &mut Vec<FieldChange>) {
-    for position in 0..old.len().max(new.len()) {
-        compare(format!("{path}[{position}]"), old.get(position), new.get(position), to);
     }
 }
 

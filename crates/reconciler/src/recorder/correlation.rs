@@ -59,7 +59,9 @@ pub struct RecorderStatus {
 /// What happened, what of it the server knows, and what is written next.
 #[derive(Debug)]
 pub(super) struct Correlator {
-    reporter: Reporter,
+    /// Who reports.
+    controller: String,
+    instance: String,
     known: LruCache<Arc<str>, Known>,
     new_events: SpamFilter,
     repeats: SpamFilter,
@@ -69,13 +71,6 @@ pub(super) struct Correlator {
     /// How many were ever queued.
     enqueued: u64,
     status: RecorderStatus,
-}
-
-/// Who reports.
-#[derive(Debug)]
-pub(super) struct Reporter {
-    pub(super) controller: String,
-    pub(super) instance: String,
 }
 
 /// One write.
@@ -100,9 +95,10 @@ struct Known {
 }
 
 impl Correlator {
-    pub(super) fn new(reporter: Reporter, seed: u64) -> Self {
+    pub(super) fn new(controller: String, instance: String, seed: u64) -> Self {
         Self {
-            reporter,
+            controller,
+            instance,
             // Makes room itself, because queued events must stay.
             known: LruCache::new_unbounded(),
             new_events: SpamFilter::new(),
@@ -228,8 +224,8 @@ impl Correlator {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(wall)),
-            reporting_controller: Some(self.reporter.controller.clone()),
-            reporting_instance: Some(self.reporter.instance.clone()),
+            reporting_controller: Some(self.controller.clone()),
+            reporting_instance: Some(self.instance.clone()),
             action: Some(occurrence.action.clone()),
             reason: Some(occurrence.reason.clone()),
             regarding: Some(occurrence.regarding.clone()),

@@ -46,15 +46,7 @@ impl Occurrence {
         reason: impl Into<String>,
         note: impl Into<String>,
     ) -> Self {
-        Self {
-            regarding,
-            related: None,
-            type_: "Normal",
-            reason: word(reason.into(), "Unspecified"),
-            action: ACTION.to_owned(),
-            note: cut(note.into(), NOTE_MAX),
-            annotations: BTreeMap::new(),
-        }
+        Self::about(regarding).with_type("Normal", reason, note)
     }
 
     /// Something is wrong: an event of type `Warning`.
@@ -63,7 +55,30 @@ impl Occurrence {
         reason: impl Into<String>,
         note: impl Into<String>,
     ) -> Self {
-        Self { type_: "Warning", ..Self::normal(regarding, reason, note) }
+        Self::about(regarding).with_type("Warning", reason, note)
+    }
+
+    /// Something whose type, reason and note are set later.
+    pub(crate) fn about(regarding: ObjectReference) -> Self {
+        Self {
+            regarding,
+            related: None,
+            type_: "",
+            reason: String::new(),
+            action: ACTION.to_owned(),
+            note: String::new(),
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn with_type(
+        self,
+        type_: &'static str,
+        reason: impl Into<String>,
+        note: impl Into<String>,
+    ) -> Self {
+        let (reason, note) = (word(reason.into(), "Unspecified"), cut(note.into(), NOTE_MAX));
+        Self { type_, reason, note, ..self }
     }
 
     /// What was done, or failed: a word in `CamelCase` of at most 128 bytes. Default: `Reconcile`.
@@ -134,8 +149,7 @@ impl Occurrence {
     /// The object for people, as in `Pod shop/web`.
     pub(super) fn object(&self) -> String {
         let ObjectReference { kind, namespace, name, .. } = &self.regarding;
-        let (kind, name) =
-            (kind.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
+        let [kind, name] = [kind, name].map(|part| part.as_deref().unwrap_or_default());
         match namespace.as_deref() {
             None | Some("") => format!("{kind} {name}"),
             Some(namespace) => format!("{kind} {namespace}/{name}"),
@@ -154,14 +168,9 @@ impl Occurrence {
 impl fmt::Display for Occurrence {
     /// As in `Warning FailedCreate of Deployment shop/web: the quota is used up`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ObjectReference { kind, namespace, name, .. } = &self.regarding;
         write!(f, "{} {}", self.type_, self.reason)?;
-        if let (Some(kind), Some(name)) = (kind, name) {
-            write!(f, " of {kind} ")?;
-            if let Some(namespace) = namespace {
-                write!(f, "{namespace}/")?;
-            }
-            f.write_str(name)?;
+        if self.regarding.kind.is_some() && self.regarding.name.is_some() {
+            write!(f, " of {}", self.object())?;
         }
         write!(f, ": {}", self.note)
     }

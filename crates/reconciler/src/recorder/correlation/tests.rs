@@ -13,9 +13,9 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let reporter = Reporter { controller: "tester".to_owned(), instance: "here".to_owned() };
+        let correlator = Correlator::new("tester".to_owned(), "here".to_owned(), 1);
         let wall = "2026-01-01T00:00:00Z".parse().expect("a time");
-        Self { correlator: Correlator::new(reporter, 1), now: Instant::now(), wall }
+        Self { correlator, now: Instant::now(), wall }
     }
 
     fn pass(&mut self, time: Duration) {
