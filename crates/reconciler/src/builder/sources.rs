@@ -8,11 +8,11 @@ use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Event, Resource};
 
 use super::ControllerBuilder;
-use crate::any_event::AnyEvent;
 use crate::bounds::{ObjectType, StaticResource};
 use crate::error::Error;
 use crate::handle::ControllerHandle;
 use crate::key_stream::KeyStream;
+use crate::predicate::AnyEvent;
 use crate::watch::Watch;
 
 impl<K: ObjectType> ControllerBuilder<K> {
