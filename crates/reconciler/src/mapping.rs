@@ -7,7 +7,6 @@
 //! The stream holds the event and the mapper's future. If the controller stops meanwhile, its next
 //! run goes on with them, and no event is lost.
 
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 

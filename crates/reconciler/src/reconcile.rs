@@ -1,6 +1,5 @@
 //! The trait that operators implement.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;

@@ -3,7 +3,6 @@
 //! Predicates and mappers are user code and may panic, which is logged. An event whose predicate
 //! panics counts. An event whose mapper panics leads to no key.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::StreamExt as _;

@@ -1,6 +1,5 @@
 //! What makes a key run: objects of other kinds, and streams.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::Stream;
