@@ -70,10 +70,8 @@ impl<K: ObjectType> Controller<K> {
 
     /// The controller runs from now on.
     fn begin(&self) -> Result<(), RunError> {
-        match self.is_running.swap(true, Ordering::AcqRel) {
-            true => Err(RunError::AlreadyRuns),
-            false => Ok(()),
-        }
+        let is_running = self.is_running.swap(true, Ordering::AcqRel);
+        if is_running { Err(RunError::AlreadyRuns) } else { Ok(()) }
     }
 
     /// The resources of its sources, for a log line.

@@ -22,13 +22,16 @@ pub(super) struct Family {
 enum Values {
     Counter(fn(&ControllerStatus) -> u64),
     /// One counter for each value of a second label.
-    Counters(&'static str, &'static [(&'static str, fn(&Counts) -> u64)]),
+    Counters(&'static str, Rows),
     Gauge(fn(&ControllerStatus) -> usize),
     Durations,
 }
 
+/// The values of a label, and what is counted for each.
+type Rows = &'static [(&'static str, fn(&Counts) -> u64)];
+
 /// The results of runs, in the order of controller-runtime.
-const RESULTS: &[(&str, fn(&Counts) -> u64)] = &[
+const RESULTS: Rows = &[
     ("error", Counts::failures),
     ("requeue_after", |counts| counts.requeued),
     // There is no such action.
@@ -37,7 +40,7 @@ const RESULTS: &[(&str, fn(&Counts) -> u64)] = &[
 ];
 
 /// All classes. Each is shown from the start, as zero.
-const CLASSES: &[(&str, fn(&Counts) -> u64)] = &[
+const CLASSES: Rows = &[
     ("conflict", |counts| counts.failed_with(Class::Conflict)),
     ("throttled", |counts| counts.failed_with(Class::Throttled)),
     ("forbidden", |counts| counts.failed_with(Class::Forbidden)),
