@@ -15,25 +15,22 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::{InformerError, Resource, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, RateLimiter, WorkQueue};
 
-use crate::any_event::Filter;
 use crate::applied::Applied;
 use crate::bounds::ObjectType;
 use crate::children::CheckedOwners;
 use crate::context::RunContext;
 use crate::controller::Controller;
-use crate::debounce::Debounce;
 use crate::defaults::ControllerDefaults;
-use crate::enqueue::{Enqueuer, PriorityPolicy, Queue, default_priority};
+use crate::enqueue::{Debounce, Enqueuer, PriorityPolicy, Queue, default_priority};
 use crate::expectations::Expectations;
-use crate::failed_run::ErrorHook;
 use crate::handle::ControllerHandle;
 use crate::inactive::InactiveKeys;
 use crate::journal::Journal;
-use crate::late_sources::LateSources;
 #[cfg(feature = "prometheus")]
 use crate::metrics::ControllerMetrics;
 use crate::pause::{PAUSED_ANNOTATION, Pause};
 use crate::plan::InPlan;
+use crate::predicate::AnyFilter;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run_id::RunIds;
@@ -41,7 +38,7 @@ use crate::running::{Running, WARN_AFTER};
 use crate::server_warnings::ServerWarnings;
 use crate::source::{Source, Sources};
 use crate::span::SpanShape;
-use crate::tools::{Tools, WriteObserver};
+use crate::tools::Tools;
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
@@ -73,18 +70,15 @@ pub struct ControllerBuilder<K> {
     pub(crate) primary: Watch<K>,
     pub(crate) sources: Vec<Attach>,
     handle: ControllerHandle,
-    filter: Option<Filter>,
+    filter: Option<AnyFilter>,
     pause: Pause,
     priority: PriorityPolicy,
     debounce: Option<Debounce>,
-    workers: Option<usize>,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
     group_of: Option<GroupOf>,
     aging: Option<Duration>,
-    timeout: Option<Duration>,
-    max_attempts: Option<u32>,
-    on_error: Option<ErrorHook>,
-    sync_timeout: Option<Duration>,
+    /// What this builder sets itself, except for the limiter.
+    settings: ControllerDefaults,
     defaults: ControllerDefaults,
     client: Option<Client>,
     recorder: Option<Recorder>,
@@ -150,14 +144,10 @@ impl<K: ObjectType> Controller<K> {
             pause: Pause::by(Some(PAUSED_ANNOTATION)),
             priority: Arc::new(default_priority),
             debounce: None,
-            workers: None,
             limiter: None,
             group_of: None,
             aging: None,
-            timeout: None,
-            max_attempts: None,
-            on_error: None,
-            sync_timeout: None,
+            settings: ControllerDefaults::new(),
             defaults: ControllerDefaults::new(),
             client: None,
             recorder: None,
@@ -184,7 +174,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
     /// it. Do blocking work in [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = Some(workers);
+        self.settings.workers = Some(workers);
         self
     }
 
@@ -198,13 +188,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// Cancels a run that takes longer, when it awaits something: a run that blocks its thread
     /// cannot be cancelled. Default: no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.settings.timeout = Some(timeout);
         self
     }
 
     /// How long caches may take to sync before [`Controller::run`] gives up. Default: 2 minutes.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.sync_timeout = Some(timeout);
+        self.settings.sync_timeout = Some(timeout);
         self
     }
 
@@ -280,99 +270,90 @@ impl<K: ObjectType> ControllerBuilder<K> {
         reconciler: R,
     ) -> Result<Controller<K>, BuildError> {
         let controller = self.controller_name();
-        let workers = self.workers.or(self.defaults.workers).unwrap_or(1);
+        let settings = self.settings.clone().or(self.defaults.clone());
+        let workers = settings.workers.unwrap_or(1);
         if workers == 0 {
             return Err(BuildError::NoWorkers { controller });
         }
-        let max_attempts = self.max_attempts.or(self.defaults.max_attempts);
-        if max_attempts == Some(0) {
+        if settings.max_attempts == Some(0) {
             return Err(BuildError::NoAttempts { controller });
         }
+        let queue_error = |error| BuildError::Queue { controller: controller.clone(), error };
+        let queue = self.build_queue(&controller, &settings).map_err(queue_error)?;
         let informer_error = |error| BuildError::Informer { controller: controller.clone(), error };
-        let queue = self.build_queue(&controller)?;
         let (primary, predicate) = self.primary.open(factory).map_err(informer_error)?;
-        let enqueuer = Enqueuer {
-            queue,
-            controller: controller.as_str().into(),
-            priority: self.priority,
-            debounce: self.debounce.map(Arc::new),
-        };
-        let wiring = Wiring {
-            factory: factory.clone(),
-            enqueuer: enqueuer.clone(),
-            primary: (primary.resource().clone(), primary.lister().reader().clone()),
-            streams: Arc::clone(&self.handle.streams),
-            filter: self.filter,
-        };
-        let sources = Sources::default();
-        let objects = primary.lister().clone();
-        // Must be the first source: runs find their object there.
-        let attached = wiring.reconciles(primary, predicate, self.pause.clone());
-        sources.add(attached.map_err(informer_error)?);
-        for attach in self.sources {
-            sources.add(attach(&wiring).map_err(informer_error)?);
-        }
-        let tools = Tools {
-            controller: Arc::clone(&enqueuer.controller),
+        let (objects, name) = (primary.lister().clone(), Arc::<str>::from(&*controller));
+        let tools = Arc::new(Tools {
+            controller: Arc::clone(&name),
             is_named: self.name.is_some(),
-            primary: wiring.primary.0.clone(),
+            primary: primary.resource().clone(),
             retired: self.retired,
+            workers,
+            timeout: settings.timeout,
+            max_attempts: settings.max_attempts,
+            pause: self.pause,
+            on_error: settings.on_error,
+            span: self.span,
             client: self.client.unwrap_or_else(|| factory.client().clone()),
-            sources,
+            sources: Sources::default(),
+            enqueuer: Enqueuer {
+                queue,
+                controller: Arc::clone(&name),
+                priority: self.priority,
+                debounce: self.debounce.map(Arc::new),
+            },
             expectations: Expectations::new(),
-            recorder: self.recorder.unwrap_or_else(|| {
-                Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller))
-            }),
+            recorder: self
+                .recorder
+                .unwrap_or_else(|| Recorder::new(factory.client().clone(), Arc::clone(&name))),
             checked_owners: CheckedOwners::new(),
             applied: Applied::new(),
             warnings: ServerWarnings::new(),
-            on_write: WriteObserver::default(),
-        };
-        let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
-        #[cfg(feature = "prometheus")]
-        let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
-        let inactive = InactiveKeys::new(objects.reader().clone());
-        let tools = Arc::new(tools);
-        let late = Arc::new(LateSources { wiring, tools: Arc::clone(&tools) });
-        self.handle.attach(&late);
-        let work = Arc::new(Work {
-            tools,
-            reconciler: Box::new(reconciler),
-            objects,
-            enqueuer,
-            timeout: self.timeout.or(self.defaults.timeout),
-            max_attempts,
-            on_error: self.on_error.or(self.defaults.on_error),
-            pause: self.pause,
-            inactive,
-            subscribers: Arc::clone(&self.handle.subscribers),
+            on_write: OnceLock::new(),
+            ids: RunIds::of(&name, &instance_from_environment(), Timestamp::now()),
             running: Running::new(WARN_AFTER),
+            inactive: InactiveKeys::new(objects.reader().clone()),
             journal: Journal::new(),
-            ids,
-            span: self.span,
+            subscribers: Arc::clone(&self.handle.subscribers),
             plan: OnceLock::new(),
             #[cfg(feature = "prometheus")]
-            metrics,
+            durations: OnceLock::new(),
         });
+        let wiring = Arc::new(Wiring {
+            tools: Arc::clone(&tools),
+            factory: factory.clone(),
+            primary: (primary.resource().clone(), objects.reader().clone()),
+            streams: Arc::clone(&self.handle.streams),
+            filter: self.filter,
+        });
+        // Must be the first source: runs find their object there.
+        tools.sources.add(wiring.reconciles(primary, predicate).map_err(informer_error)?);
+        for attach in self.sources {
+            tools.sources.add(attach(&wiring).map_err(informer_error)?);
+        }
+        self.handle.attach(&wiring);
         #[cfg(feature = "prometheus")]
-        if let Some((_, series)) = &work.metrics {
-            let measured = Arc::downgrade(&work);
-            series.attach(measured);
+        if let Some(metrics) = &self.metrics {
+            let _ = tools.durations.set(metrics.show(&tools));
         }
         Ok(Controller {
-            work,
-            late,
+            work: Arc::new(Work { tools, reconciler: Box::new(reconciler), objects }),
+            wiring,
             handle: self.handle,
+            is_running: AtomicBool::new(false),
             is_synced: AtomicBool::new(false),
-            workers,
             in_plan: self.in_plan,
-            sync_timeout: self.sync_timeout.or(self.defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
+            sync_timeout: settings.sync_timeout.unwrap_or(SYNC_TIMEOUT),
         })
     }
 
-    fn build_queue(&mut self, controller: &str) -> Result<Queue, BuildError> {
+    fn build_queue(
+        &mut self,
+        controller: &str,
+        settings: &ControllerDefaults,
+    ) -> Result<Queue, InvalidConfig> {
         let mut queue = WorkQueue::builder().name(controller);
-        let default_limiter = || self.defaults.limiter.as_ref().map(|make| make());
+        let default_limiter = || settings.limiter.as_ref().map(|make| make());
         if let Some(limiter) = self.limiter.take().or_else(default_limiter) {
             queue = queue.limiter(limiter);
         }
@@ -386,8 +367,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         if let Some(metrics) = &self.metrics {
             queue = queue.observer(metrics.queues().observer(controller));
         }
-        let controller = controller.to_owned();
-        queue.build().map_err(|error| BuildError::Queue { controller, error })
+        queue.build()
     }
 }
 

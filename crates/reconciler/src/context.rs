@@ -22,7 +22,7 @@ use crate::ownership::{Owner, OwnershipError};
 use crate::plan::PlanRecorder;
 use crate::rebase::Rebased;
 use crate::recorder::Occurrence;
-use crate::recording::{WriteLog, recording};
+use crate::recording::{KeptWrites, WriteLog, recording};
 use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
 use crate::tools::Tools;
@@ -39,10 +39,10 @@ pub struct RunContext {
     pub(crate) tools: Arc<Tools>,
     pub(crate) id: RunId,
     pub(crate) key: ObjectKey,
+    pub(crate) started: Instant,
     pub(crate) causes: Vec<Cause>,
     pub(crate) causes_omitted: u64,
     pub(crate) attempt: u32,
-    pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
     pub(crate) shutdown: Shutdown,
     /// What the run would write; `None` if it really writes.
@@ -127,6 +127,18 @@ impl RunContext {
         Owner::new(self.kind_of(owner).as_ref(), owner.meta())
     }
 
+    /// Ends the log of writes, and notes for the next run of the key what the caches may not show
+    /// yet. Returns the writes for the journal.
+    pub(crate) fn close_log(&self) -> KeptWrites {
+        let Some((_, log)) = self.recording.get() else { return KeptWrites::default() };
+        let (kept, pending) = log.close();
+        // No cache will ever show what a plan did not store.
+        if self.plan.is_none() {
+            self.tools.expect_writes(&self.key, pending);
+        }
+        kept
+    }
+
     /// Keeps an event for the journal.
     pub(crate) fn note_event(&self, occurrence: &Occurrence) {
         let mut events = lock(&self.events);
@@ -171,7 +183,8 @@ impl RunContext {
     /// When the run is cancelled: because it has a timeout, or because the controller is stopping
     /// and gives its runs a grace period.
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline.into_iter().chain(self.shutdown.deadline()).min()
+        let timeout = self.tools.timeout.and_then(|timeout| self.started.checked_add(timeout));
+        timeout.into_iter().chain(self.shutdown.deadline()).min()
     }
 
     /// Whether the controller is stopping. A run that takes long should end early then:
@@ -196,6 +209,13 @@ impl RunContext {
     /// show an object that it selects by a field other than its name.
     pub fn cache_behind(&self) -> bool {
         self.is_behind
+    }
+}
+
+impl Drop for RunContext {
+    /// If the run is cancelled, its writes are noted here.
+    fn drop(&mut self) {
+        self.close_log();
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_indexer::ObjectKey;
 use windlass_workqueue::RateLimiter;
 
-use crate::failed_run::{ErrorHook, FailedRun};
+use crate::finished::{FailedRun, OnError};
 
 /// Settings for controllers that have none of their own. See
 /// [`ControllerBuilder::defaults`](crate::ControllerBuilder::defaults).
@@ -19,7 +19,7 @@ pub struct ControllerDefaults {
     pub(crate) sync_timeout: Option<Duration>,
     pub(crate) limiter: Option<MakeLimiter>,
     pub(crate) max_attempts: Option<u32>,
-    pub(crate) on_error: Option<ErrorHook>,
+    pub(crate) on_error: Option<OnError>,
 }
 
 /// Makes a limiter for each controller, because a limiter is not shared.
@@ -55,7 +55,7 @@ impl ControllerDefaults {
     /// Is called with every run that failed. See
     /// [`ControllerBuilder::on_error`](crate::ControllerBuilder::on_error).
     pub fn on_error(self, hook: impl Fn(&FailedRun<'_>) + Send + Sync + 'static) -> Self {
-        Self { on_error: Some(ErrorHook::new(hook)), ..self }
+        Self { on_error: Some(Arc::new(hook)), ..self }
     }
 
     /// Makes the limiter of each controller.
@@ -64,6 +64,18 @@ impl ControllerDefaults {
         limiter: impl Fn() -> L + Send + Sync + 'static,
     ) -> Self {
         Self { limiter: Some(Arc::new(move || Box::new(limiter()))), ..self }
+    }
+
+    /// These settings, and the others for what is not set here.
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            workers: self.workers.or(others.workers),
+            timeout: self.timeout.or(others.timeout),
+            sync_timeout: self.sync_timeout.or(others.sync_timeout),
+            limiter: self.limiter.or(others.limiter),
+            max_attempts: self.max_attempts.or(others.max_attempts),
+            on_error: self.on_error.or(others.on_error),
+        }
     }
 }
 

@@ -1,13 +1,18 @@
-//! Adds keys to the queue of a controller, with a priority that depends on the cause.
+//! Adds keys to the queue of a controller: with a priority that depends on the cause, and with a
+//! delay if events are debounced.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
-use windlass_workqueue::{Add, Priority, WorkQueue};
+use windlass_workqueue::{Add, MAX_DELAY, Priority, WorkQueue};
 
 use crate::cause::Cause;
-use crate::debounce::Debounce;
 use crate::guard::{FIX, caught};
+use crate::lock::lock;
 
 /// The queue of a controller.
 pub(crate) type Queue = WorkQueue<ObjectKey, Cause>;
@@ -23,6 +28,21 @@ pub(crate) struct Enqueuer {
     pub(crate) priority: PriorityPolicy,
     /// `None` if keys run at once.
     pub(crate) debounce: Option<Arc<Debounce>>,
+}
+
+/// Decides how long keys wait after events: a key runs when nothing has happened to it for a while.
+///
+/// An event adds its key with a delay of the quiet period, and the time of the event is noted here.
+/// The queue keeps the earliest time of a key. So a worker that takes a key looks here whether
+/// there was an event in the quiet period, and if so defers the key.
+///
+/// Invariant: a key that is noted is in the queue, so there are no more than the queue has.
+#[derive(Debug)]
+pub(crate) struct Debounce {
+    quiet: Duration,
+    at_most: Duration,
+    /// The keys that wait, with their first and last event.
+    events: Mutex<HashMap<ObjectKey, (Instant, Instant), RandomState>>,
 }
 
 impl Enqueuer {
@@ -50,6 +70,34 @@ impl Enqueuer {
     /// Adds a key with a priority that the policy does not decide.
     pub(crate) fn add_at(&self, at: Priority, key: ObjectKey, add: Add<Cause>, cause: Cause) {
         let _ = self.queue.add_with(key, add.priority(at).cause(cause));
+    }
+}
+
+impl Debounce {
+    pub(crate) fn new(quiet: Duration, at_most: Duration) -> Self {
+        // Longer ones could not be added to a time, and nobody waits that long.
+        let (quiet, at_most) = (quiet.min(MAX_DELAY), at_most.min(MAX_DELAY));
+        Self { quiet, at_most, events: Mutex::default() }
+    }
+
+    /// Notes an event of a key. Returns after which delay to look at the key.
+    pub(crate) fn note(&self, key: &ObjectKey) -> Duration {
+        let now = Instant::now();
+        lock(&self.events).entry(key.clone()).or_insert((now, now)).1 = now;
+        self.quiet.min(self.at_most)
+    }
+
+    /// Forgets the events of a key that may run. Returns how much longer another one has to wait.
+    pub(crate) fn take_if_due(&self, key: &ObjectKey) -> Option<Duration> {
+        let mut events = lock(&self.events);
+        let (first, last) = *events.get(key)?;
+        let due = (last + self.quiet).min(first + self.at_most);
+        let wait = due.saturating_duration_since(Instant::now());
+        if wait.is_zero() {
+            events.remove(key);
+            return None;
+        }
+        Some(wait)
     }
 }
 

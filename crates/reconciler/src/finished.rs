@@ -1,4 +1,4 @@
-//! Finished runs as a stream, for users.
+//! Finished runs, for users: a hook for those that failed, and a stream of all.
 //!
 //! Every subscriber has a channel of its own. If it is slow, runs are left out and counted: a
 //! worker never waits for a subscriber.
@@ -13,8 +13,26 @@ use futures::Stream;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use windlass_indexer::ObjectKey;
 
-use crate::journal::Run;
+use crate::error::Error;
 use crate::lock::lock;
+use crate::run::Run;
+
+/// A run that failed, for [`ControllerBuilder::on_error`](crate::ControllerBuilder::on_error).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FailedRun<'a> {
+    /// The name of the controller.
+    pub controller: &'a str,
+    /// The key that ran.
+    pub key: &'a ObjectKey,
+    /// The run: its id, attempt, causes, writes and outcome, and when the key is retried.
+    pub run: &'a Run,
+    /// What the reconciler returned; `None` if it panicked or took too long.
+    pub error: Option<&'a Error>,
+}
+
+/// The hook of the user for runs that failed.
+pub(crate) type OnError = Arc<dyn Fn(&FailedRun<'_>) + Send + Sync>;
 
 /// How many runs wait for a subscriber before others are left out.
 const WAITING_MAX: usize = 1_024;

@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use futures::Stream;
 use windlass_indexer::{Cached, Index, ObjectKey};
-use windlass_informer::Event;
+use windlass_informer::{Event, InformerError};
 
 use crate::bounds::ObjectType;
 use crate::error::Error;
 use crate::finished::{FinishedRuns, RunSubscribers};
 use crate::key_stream::{KeyStream, Streams};
-use crate::late_sources::{AddSourceError, LateSources};
-use crate::source::SourceId;
+use crate::source::{Source, SourceId};
 use crate::watch::Watch;
+use crate::wiring::Wiring;
 
 /// Adds streams and sources to a controller while it runs, and shows its finished runs. Cheap to
 /// clone.
@@ -35,7 +35,22 @@ pub struct ControllerHandle {
     pub(crate) streams: Arc<Streams>,
     pub(crate) subscribers: Arc<RunSubscribers>,
     /// Set when the controller is built. Weak, because a reconciler may hold a handle.
-    late: Arc<OnceLock<Weak<LateSources>>>,
+    wiring: Arc<OnceLock<Weak<Wiring>>>,
+}
+
+/// A [handle](ControllerHandle) cannot add a source to its controller.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddSourceError {
+    /// There is no controller.
+    #[error(
+        "there is no controller to add a source to: it is not built yet, or it was dropped; add \
+         sources while it runs, or use the methods of its builder"
+    )]
+    NoController,
+    /// The informer cannot be created.
+    #[error(transparent)]
+    Informer(#[from] InformerError),
 }
 
 impl ControllerHandle {
@@ -55,8 +70,7 @@ impl ControllerHandle {
     /// # Errors
     /// As [`add_watched`](Self::add_watched).
     pub fn add_owned<T: ObjectType>(&self, watch: Watch<T>) -> Result<SourceId, AddSourceError> {
-        let late = self.late_sources()?;
-        Ok(late.add(late.wiring.owns(watch)?))
+        self.add(|wiring| wiring.owns(watch))
     }
 
     /// Adds a source like [`watches`](crate::ControllerBuilder::watches), for a kind that is known
@@ -71,8 +85,7 @@ impl ControllerHandle {
         watch: Watch<T>,
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<SourceId, AddSourceError> {
-        let late = self.late_sources()?;
-        Ok(late.add(late.wiring.watches(watch, keys)?))
+        self.add(|wiring| wiring.watches(watch, keys))
     }
 
     /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes), for a
@@ -91,8 +104,7 @@ impl ControllerHandle {
         R: Future<Output = Result<I, Error>> + Send + 'static,
         I: IntoIterator<Item = ObjectKey> + Send + 'static,
     {
-        let late = self.late_sources()?;
-        Ok(late.add(late.wiring.watches_changes(watch, map)?))
+        self.add(|wiring| wiring.watches_changes(watch, map))
     }
 
     /// Adds a source like [`refers_to`](crate::ControllerBuilder::refers_to), for a kind that is
@@ -128,15 +140,16 @@ impl ControllerHandle {
         &self,
         watch: Watch<T>,
     ) -> Result<SourceId, AddSourceError> {
-        let late = self.late_sources()?;
-        late.wiring.require_index::<I>()?;
-        Ok(late.add(late.wiring.refers_to::<T, I>(watch)?))
+        self.add(|wiring| {
+            wiring.require_index::<I>()?;
+            wiring.refers_to::<T, I>(watch)
+        })
     }
 
     /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
     /// the source was there.
     pub fn remove(&self, source: SourceId) -> bool {
-        self.late_sources().is_ok_and(|late| late.remove(source))
+        self.wiring().is_some_and(|wiring| wiring.tools.sources.remove(source))
     }
 
     /// The runs that end from now on, each with its key. Reading them is optional: a slow reader
@@ -147,13 +160,24 @@ impl ControllerHandle {
     }
 
     /// The controller is built.
-    pub(crate) fn attach(&self, late: &Arc<LateSources>) {
+    pub(crate) fn attach(&self, wiring: &Arc<Wiring>) {
         // A builder builds one controller, so there is none yet.
-        let _ = self.late.set(Arc::downgrade(late));
+        let _ = self.wiring.set(Arc::downgrade(wiring));
     }
 
-    fn late_sources(&self) -> Result<Arc<LateSources>, AddSourceError> {
-        self.late.get().and_then(Weak::upgrade).ok_or(AddSourceError::NoController)
+    /// Adds a source to the controller, and starts its informer.
+    fn add(
+        &self,
+        source: impl FnOnce(&Wiring) -> Result<Source, InformerError>,
+    ) -> Result<SourceId, AddSourceError> {
+        let wiring = self.wiring().ok_or(AddSourceError::NoController)?;
+        let id = wiring.tools.sources.add(source(&wiring)?.late());
+        wiring.factory.start();
+        Ok(id)
+    }
+
+    fn wiring(&self) -> Option<Arc<Wiring>> {
+        self.wiring.get().and_then(Weak::upgrade)
     }
 }
 

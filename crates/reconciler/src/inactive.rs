@@ -92,13 +92,8 @@ impl InactiveKeys {
     pub(crate) fn all(&self) -> Vec<InactiveKey> {
         let state = lock(&self.state);
         let inactive = state.keys.iter().filter(|(key, _)| self.has_object(key));
-        inactive
-            .map(|(key, (why, since))| InactiveKey {
-                key: key.clone(),
-                reason: *why,
-                since: *since,
-            })
-            .collect()
+        let inactive = inactive.map(|(key, &(reason, since))| (key.clone(), reason, since));
+        inactive.map(|(key, reason, since)| InactiveKey { key, reason, since }).collect()
     }
 
     fn has_object(&self, key: &ObjectKey) -> bool {

@@ -8,18 +8,15 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use hashlink::LruCache;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
 use crate::cause::Cause;
-use crate::counts::Counts;
 use crate::lock::lock;
-use crate::outcome::Outcome;
-use crate::recorder::Occurrence;
-use crate::run_id::RunId;
+use crate::run::Run;
+use crate::status::Counts;
 use crate::write::{Verb, Write};
 
 /// How many runs of a key are kept.
@@ -36,41 +33,6 @@ pub(crate) const MESSAGE_MAX: usize = 1_024;
 
 /// How many runs in a row that wake themselves are a hot loop.
 const HOT_LOOP_AT: u64 = 10;
-
-/// A run that has ended.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Run {
-    /// Its id, which its log lines have as `reconcile_id`.
-    pub id: RunId,
-    /// When it began.
-    pub started: Instant,
-    /// How long the key was ready before that.
-    pub queued: Duration,
-    /// How long it took.
-    pub took: Duration,
-    /// Which attempt it was.
-    pub attempt: u32,
-    /// Why it ran.
-    pub causes: Vec<Cause>,
-    /// How many causes were left out of these.
-    pub causes_omitted: u64,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// After which time a failed run is retried. `None` if there is no retry: the run succeeded,
-    /// the error is terminal, the key was given up, or the controller is shutting down.
-    pub retry_in: Option<Duration>,
-    /// Whether it was the last of the [attempts](crate::ControllerBuilder::max_attempts) that a key
-    /// has. It runs again when something changes.
-    pub gave_up: bool,
-    /// What it wrote, as far as the server has answered: the first eight writes and the last eight.
-    pub writes: Vec<Write>,
-    /// How many writes between them were left out.
-    pub writes_omitted: u64,
-    /// The first [events](crate::RunContext::event) that it published, at most
-    /// [`EVENTS_PER_RUN`].
-    pub events: Vec<Occurrence>,
-}
 
 /// The last runs of a controller, whatever their keys.
 #[derive(Clone, Debug, Default)]
@@ -95,7 +57,7 @@ struct State {
 }
 
 /// The runs of a key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Page {
     /// The oldest first.
     runs: VecDeque<Arc<Run>>,
@@ -134,13 +96,11 @@ impl Journal {
         Self { state: Mutex::new(state) }
     }
 
-    /// Notes a run. `is_behind` says whether a cache lacked what the last run had written.
-    pub(crate) fn write(&self, key: &ObjectKey, run: Arc<Run>, is_behind: bool) -> Noted {
+    /// Notes a run.
+    pub(crate) fn write(&self, key: &ObjectKey, run: Arc<Run>) -> Noted {
         let mut state = lock(&self.state);
-        state.counts.add(&run, is_behind);
-        // Most keys run rarely, so a page begins with room for one run.
-        let new_page = || Page { runs: VecDeque::with_capacity(1), count: 0, self_caused: 0 };
-        let mut page = state.pages.remove(key).unwrap_or_else(new_page);
+        state.counts.add(&run);
+        let mut page = state.pages.remove(key).unwrap_or_default();
         let noted = page.write(run);
         if page.self_caused == HOT_LOOP_AT {
             state.counts.hot_loops += 1;
@@ -182,26 +142,13 @@ impl Journal {
         let known: usize = state.pages.iter().map(|(_, page)| page.runs.len()).sum();
         // The pages are in the order of their last runs. So only the last `limit` pages can have
         // one of the last `limit` runs.
-        let pages = state.pages.iter().rev().take(limit);
-        let mut runs: Vec<_> = pages
-            .flat_map(|(key, page)| page.runs.iter().rev().map(move |run| (key, run)))
-            .collect();
-        runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
-        runs.truncate(limit);
-        let omitted = known - runs.len();
-        let runs = runs.into_iter().map(|(key, run)| (key.clone(), Run::clone(run))).collect();
-        RecentRuns { runs, omitted }
+        let runs = newest(state.pages.iter().rev().take(limit), limit, |_| true);
+        RecentRuns { omitted: known - runs.len(), runs }
     }
 
     /// The last runs that wrote something, the newest first, at most `limit`.
     pub(crate) fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
-        let state = lock(&self.state);
-        let runs =
-            state.pages.iter().flat_map(|(key, page)| page.runs.iter().map(move |run| (key, run)));
-        let mut runs: Vec<_> = runs.filter(|(_, run)| !run.writes.is_empty()).collect();
-        runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
-        runs.truncate(limit);
-        runs.into_iter().map(|(key, run)| (key.clone(), Run::clone(run))).collect()
+        newest(lock(&self.state).pages.iter().rev(), limit, |run| !run.writes.is_empty())
     }
 
     /// The keys that are in a hot loop, those that ran last first, at most `limit`.
@@ -221,27 +168,40 @@ impl Page {
     fn write(&mut self, run: Arc<Run>) -> Noted {
         let last = self.runs.back();
         let is_repeated = last.is_some_and(|last| last.outcome == run.outcome);
-        let again = last.and_then(|last| written_again(last, &run)).map(Write::to_string);
-        self.self_caused = if again.is_some() { self.self_caused + 1 } else { 0 };
+        let is_self_caused = last.is_some_and(|last| written_again(last, &run).is_some());
+        self.self_caused = if is_self_caused { self.self_caused + 1 } else { 0 };
         if self.runs.len() == RUNS_PER_KEY {
             self.runs.pop_front();
         }
-        let ended = run.started + run.took;
         self.runs.push_back(run);
         self.count += 1;
-        let runs = self.self_caused;
-        let hot_loop = again.filter(|_| runs >= HOT_LOOP_AT && is_power_of_ten(runs));
-        Noted { is_repeated, hot_loop: hot_loop.map(|write| HotLoop { runs, write, ended }) }
+        let hot_loop = self.hot_loop().filter(|hot| is_power_of_ten(hot.runs));
+        Noted { is_repeated, hot_loop }
     }
 
     /// The hot loop that its last run is part of.
     fn hot_loop(&self) -> Option<HotLoop> {
-        let runs = self.self_caused;
-        let mut newest = self.runs.iter().rev().filter(|_| runs >= HOT_LOOP_AT);
+        if self.self_caused < HOT_LOOP_AT {
+            return None;
+        }
+        let mut newest = self.runs.iter().rev();
         let (last, before) = (newest.next()?, newest.next()?);
         let write = written_again(before, last)?.to_string();
-        Some(HotLoop { runs, write, ended: last.started + last.took })
+        Some(HotLoop { runs: self.self_caused, write, ended: last.started + last.took })
     }
+}
+
+/// The newest of the runs that `is_wanted` accepts, with their keys.
+fn newest<'p>(
+    pages: impl Iterator<Item = (&'p ObjectKey, &'p Page)>,
+    limit: usize,
+    is_wanted: impl Fn(&Run) -> bool,
+) -> Vec<(ObjectKey, Run)> {
+    let runs = pages.flat_map(|(key, page)| page.runs.iter().rev().map(move |run| (key, run)));
+    let mut runs: Vec<_> = runs.filter(|(_, run)| is_wanted(run)).collect();
+    runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
+    runs.truncate(limit);
+    runs.into_iter().map(|(key, run)| (key.clone(), Run::clone(run))).collect()
 }
 
 /// The first write of a run that changed what the run before had written, if the run was caused by
@@ -266,15 +226,17 @@ fn is_power_of_ten(number: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use jiff::Timestamp;
 
     use super::*;
     use crate::error::Class;
+    use crate::run::Outcome;
     use crate::run_id::RunIds;
 
     fn run(message: &str) -> Arc<Run> {
-        let mut outcome = Outcome::Terminal { class: Class::Other, message: message.to_owned() };
-        outcome.shorten(MESSAGE_MAX);
+        let outcome = Outcome::Terminal { class: Class::Other, message: message.to_owned() };
         Arc::new(Run {
             id: RunIds::of("web", "", Timestamp::UNIX_EPOCH).next(),
             started: Instant::now(),
@@ -283,7 +245,8 @@ mod tests {
             attempt: 1,
             causes: Vec::new(),
             causes_omitted: 0,
-            outcome,
+            cache_behind: false,
+            outcome: outcome.shortened(MESSAGE_MAX),
             retry_in: None,
             gave_up: false,
             writes: Vec::new(),
@@ -296,8 +259,8 @@ mod tests {
     fn long_message_is_cut_between_characters_and_still_known_as_repeated() {
         let (journal, key) = (Journal::new(), "shop/web".parse().expect("a key"));
         let long = format!("x{}", "ä".repeat(MESSAGE_MAX));
-        assert!(!journal.write(&key, run(&long), false).is_repeated);
-        assert!(journal.write(&key, run(&long), false).is_repeated);
+        assert!(!journal.write(&key, run(&long)).is_repeated);
+        assert!(journal.write(&key, run(&long)).is_repeated);
         for kept in journal.runs(&key) {
             let Outcome::Terminal { message, .. } = kept.outcome else { panic!("another outcome") };
             assert!(message.len() <= MESSAGE_MAX + '…'.len_utf8(), "{} bytes", message.len());
@@ -313,7 +276,7 @@ mod tests {
         for (number, name) in ["a", "b", "c", "a", "b", "c", "a", "b", "c", "d"].iter().enumerate()
         {
             tokio::time::advance(Duration::from_secs(1)).await;
-            journal.write(&name.parse().expect("a key"), run(&number.to_string()), false);
+            journal.write(&name.parse().expect("a key"), run(&number.to_string()));
         }
         let messages = |limit| {
             let RecentRuns { runs, omitted } = journal.recent_runs(limit);

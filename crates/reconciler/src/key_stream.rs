@@ -33,16 +33,10 @@ pub(crate) struct KeyStream {
 /// The streams of a controller.
 #[derive(Default)]
 pub(crate) struct Streams {
-    state: Mutex<State>,
+    /// Streams that are not polled now.
+    waiting: Mutex<Vec<KeyStream>>,
     /// Tells the running controller that there is another one.
     added: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    is_running: bool,
-    /// Streams that are not polled now.
-    waiting: Vec<KeyStream>,
 }
 
 impl KeyStream {
@@ -51,9 +45,7 @@ impl KeyStream {
         name: impl Into<Arc<str>>,
         keys: impl Stream<Item = ObjectKey> + Send + 'static,
     ) -> Self {
-        let name = name.into();
-        let cause = Cause::Source(Arc::clone(&name));
-        Self { name, wakes: Box::pin(keys.map(move |key| Wake::Key(key, cause.clone()))) }
+        Self::of(name.into(), keys, Wake::Key)
     }
 
     /// Wakes all keys whenever the stream yields something.
@@ -61,9 +53,16 @@ impl KeyStream {
         name: impl Into<Arc<str>>,
         occasions: impl Stream<Item = T> + Send + 'static,
     ) -> Self {
-        let name = name.into();
+        Self::of(name.into(), occasions, |_, cause| Wake::All(cause))
+    }
+
+    fn of<T>(
+        name: Arc<str>,
+        items: impl Stream<Item = T> + Send + 'static,
+        wake: impl Fn(T, Cause) -> Wake + Send + 'static,
+    ) -> Self {
         let cause = Cause::Source(Arc::clone(&name));
-        Self { name, wakes: Box::pin(occasions.map(move |_| Wake::All(cause.clone()))) }
+        Self { name, wakes: Box::pin(items.map(move |item| wake(item, cause.clone()))) }
     }
 
     /// Enqueues what the stream wakes. Returns the stream if it has not ended.
@@ -95,29 +94,17 @@ impl KeyStream {
 impl Streams {
     /// Adds a stream, which is polled as soon as the controller runs.
     pub(crate) fn add(&self, stream: KeyStream) {
-        lock(&self.state).waiting.push(stream);
+        lock(&self.waiting).push(stream);
         self.added.notify_one();
-    }
-
-    /// The controller runs from now on. Returns `false` if it does so already.
-    pub(crate) fn begin(&self) -> bool {
-        !std::mem::replace(&mut lock(&self.state).is_running, true)
     }
 
     /// The streams that nobody polls yet.
     pub(crate) fn take_waiting(&self) -> Vec<KeyStream> {
-        std::mem::take(&mut lock(&self.state).waiting)
+        std::mem::take(&mut lock(&self.waiting))
     }
 
     /// Waits until a stream was added. Cancel safe.
     pub(crate) async fn wait_for_more(&self) {
         self.added.notified().await;
-    }
-
-    /// The controller has stopped. These streams have not ended.
-    pub(crate) fn end(&self, open: Vec<KeyStream>) {
-        let mut state = lock(&self.state);
-        state.is_running = false;
-        state.waiting.extend(open);
     }
 }

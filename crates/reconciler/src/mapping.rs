@@ -7,12 +7,10 @@
 //! The stream holds the event and the mapper's future. If the controller stops meanwhile, its next
 //! run goes on with them, and no event is lost.
 
-use std::collections::VecDeque;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::{FutureExt as _, Stream, stream};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::time::sleep;
 use windlass_indexer::ObjectKey;
 use windlass_informer::{Event, Subscription};
@@ -20,7 +18,6 @@ use windlass_informer::{Event, Subscription};
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::error::{Class, Error};
-use crate::guard::FIX;
 use crate::key_stream::Wake;
 use crate::wiring::EventFilter;
 
@@ -30,15 +27,6 @@ const ATTEMPTS_MAX: u32 = 6;
 
 /// How long the first repetition waits. The next ones wait twice as long as the one before.
 const BACKOFF: Duration = Duration::from_secs(1);
-
-/// A watch that is mapped.
-struct Mapped<T, F> {
-    events: Subscription<T>,
-    filter: EventFilter<T>,
-    map: F,
-    /// Keys that were mapped, and not taken yet.
-    ready: VecDeque<Wake>,
-}
 
 /// The keys that the events of a subscription lead to.
 pub(crate) fn mapped<T, F, R, I>(
@@ -52,64 +40,55 @@ where
     R: Future<Output = Result<I, Error>> + Send,
     I: IntoIterator<Item = ObjectKey> + Send,
 {
-    let mapped = Mapped { events, filter, map, ready: VecDeque::new() };
-    stream::unfold(mapped, |mut mapped| async move {
-        loop {
-            if let Some(wake) = mapped.ready.pop_front() {
-                return Some((wake, mapped));
-            }
-            let event = mapped.events.next().await?;
-            if mapped.filter.passes(&event) {
-                let cause = Cause::of(&mapped.filter.resource, &event);
-                let keys = mapped.keys_of(event).await.into_iter();
-                mapped.ready.extend(keys.map(|key| Wake::Key(key, cause.clone())));
-            }
+    let wakes = stream::unfold((events, filter, map), |(mut events, filter, map)| async move {
+        let event = events.next().await?;
+        let (mut keys, cause) = (Vec::new(), Cause::of(&filter.resource, &event));
+        if filter.passes(&event) {
+            keys = keys_of(event, &filter, &map).await;
         }
-    })
+        let wakes = keys.into_iter().map(move |key| Wake::Key(key, cause.clone()));
+        Some((stream::iter(wakes), (events, filter, map)))
+    });
+    wakes.flatten()
 }
 
-impl<T, F> Mapped<T, F> {
-    async fn keys_of<R, I>(&self, event: Event<T>) -> Vec<ObjectKey>
-    where
-        F: FnOnce(Event<T>) -> R + Clone,
-        R: Future<Output = Result<I, Error>>,
-        I: IntoIterator<Item = ObjectKey>,
-    {
-        let (controller, resource) = (&*self.filter.controller, &self.filter.resource);
-        let mut backoff = BACKOFF;
-        for attempt in 1.. {
-            let called = async {
-                let keys = (self.map.clone())(event.clone()).await?;
-                // Within the call: an iterator of the user's may panic, too.
-                Ok::<Vec<ObjectKey>, Error>(keys.into_iter().collect())
-            };
-            let error = match AssertUnwindSafe(called).catch_unwind().await {
-                Ok(Ok(keys)) => return keys,
-                Ok(Err(error)) => error,
-                Err(_) => {
-                    tracing::error!(
-                        controller, %resource, object = %event.key(),
-                        "the mapper of a watch panicked; what the event leads to is not \
-                         reconciled; {FIX}"
-                    );
-                    return Vec::new();
-                }
-            };
-            if attempt == ATTEMPTS_MAX || error.class() == Class::Terminal {
-                tracing::error!(
-                    controller, %resource, object = %event.key(), attempt,
-                    "the mapper of a watch failed; what the event leads to is not reconciled: \
-                     {error}"
-                );
+/// The keys that an event leads to; none if the mapper fails.
+async fn keys_of<T, F, R, I>(event: Event<T>, filter: &EventFilter<T>, map: &F) -> Vec<ObjectKey>
+where
+    T: ObjectType,
+    F: FnOnce(Event<T>) -> R + Clone,
+    R: Future<Output = Result<I, Error>>,
+    I: IntoIterator<Item = ObjectKey>,
+{
+    let (controller, resource) = (&*filter.controller, &filter.resource);
+    let (mut attempt, mut backoff) = (1, BACKOFF);
+    loop {
+        let called = async {
+            let keys = (map.clone())(event.clone()).await?;
+            // Within the call: an iterator of the user's may panic, too.
+            Ok::<Vec<ObjectKey>, Error>(keys.into_iter().collect())
+        };
+        let error = match AssertUnwindSafe(called).catch_unwind().await {
+            Ok(Ok(keys)) => return keys,
+            Ok(Err(error)) => error,
+            Err(_) => {
+                filter.report_mapper_panic(&event);
                 return Vec::new();
             }
-            tracing::warn!(
-                controller, %resource, object = %event.key(), attempt, retry_in = ?backoff,
-                "the mapper of a watch failed, and is retried: {error}"
+        };
+        if attempt == ATTEMPTS_MAX || error.class() == Class::Terminal {
+            tracing::error!(
+                controller, %resource, object = %event.key(), attempt,
+                "the mapper of a watch failed; what the event leads to is not reconciled: {error}"
             );
-            sleep(backoff).await;
-            backoff *= 2;
+            return Vec::new();
         }
-        Vec::new()
+        tracing::warn!(
+            controller, %resource, object = %event.key(), attempt, retry_in = ?backoff,
+            "the mapper of a watch failed, and is retried: {error}"
+        );
+        sleep(backoff).await;
+        attempt += 1;
+        backoff *= 2;
     }
 }

@@ -5,14 +5,13 @@
 //! scrape.
 //!
 //! Invariant: a scrape holds no lock of this module while it reads a controller. If the last owner
-//! of a controller goes away during a scrape, the scrape drops the controller.
+//! of a controller goes away during a scrape, the scrape drops what is left of the controller.
 
 mod families;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Weak};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -20,8 +19,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use windlass_workqueue::QueueMetrics;
 
-use crate::counts::Counts;
 use crate::lock::lock;
+use crate::status::ControllerStatus;
+use crate::tools::Tools;
 use families::FAMILIES;
 
 /// Shows any number of controllers, and their queues, on one `prometheus_client` registry. All
@@ -86,40 +86,21 @@ pub struct ControllerMetrics {
     controllers: Arc<Controllers>,
 }
 
-/// What is shown, by the value of the label `controller`. Ordered, so that scrapes are.
-///
-/// An entry lives as long as its controllers, which hold it.
 #[derive(Debug, Default)]
-struct Controllers(Mutex<BTreeMap<Arc<str>, Weak<Series>>>);
+struct Controllers(Mutex<Vec<ShownController>>);
 
-/// The durations of one name, and the controllers that have the rest.
-pub(crate) struct Series {
-    durations: Histogram,
-    controllers: Mutex<Vec<Weak<dyn Measured>>>,
-}
-
-/// What is read from a controller.
-pub(crate) trait Measured: Send + Sync {
-    fn measure(&self) -> Measures;
-}
-
-/// What a controller has counted.
-#[derive(Debug, Default)]
-pub(crate) struct Measures {
-    pub(crate) counts: Counts,
-    pub(crate) workers: usize,
-    pub(crate) active_workers: usize,
-    pub(crate) events_dropped: u64,
-    pub(crate) paused: usize,
-    pub(crate) given_up: usize,
-    pub(crate) terminal: usize,
-}
-
-/// One name in one scrape.
-struct Shown {
+#[derive(Clone)]
+struct ShownController {
     name: Arc<str>,
-    series: Arc<Series>,
-    measures: Measures,
+    /// Shared by the controllers of this name.
+    durations: Histogram,
+    tools: Weak<Tools>,
+}
+
+/// The controllers of one name in one scrape.
+struct Shown {
+    durations: Histogram,
+    statuses: Vec<ControllerStatus>,
 }
 
 /// Upper bounds of the buckets, in seconds. They are controller-runtime's.
@@ -144,87 +125,43 @@ impl ControllerMetrics {
         &self.queues
     }
 
-    /// The series of a name. It is shown when a controller was attached to it.
-    pub(crate) fn series(&self, name: &Arc<str>) -> Arc<Series> {
+    /// Shows a controller. Returns the histogram for the durations of its runs.
+    pub(crate) fn show(&self, tools: &Arc<Tools>) -> Histogram {
+        let name = &tools.controller;
         let mut controllers = lock(&self.controllers.0);
-        if let Some(series) = controllers.get(name).and_then(Weak::upgrade) {
-            return series;
-        }
-        // Names that come and go must not pile up, even if nobody ever scrapes.
-        controllers.retain(|_, series| series.strong_count() > 0);
-        let durations = Histogram::new(BUCKETS);
-        let series = Arc::new(Series { durations, controllers: Mutex::default() });
-        controllers.insert(Arc::clone(name), Arc::downgrade(&series));
-        series
-    }
-}
-
-impl Controllers {
-    /// The names that have a controller at this moment, in order.
-    fn shown(&self) -> Vec<Shown> {
-        let all: Vec<_> = lock(&self.0)
-            .iter()
-            .filter_map(|(name, series)| Some((Arc::clone(name), series.upgrade()?)))
-            .collect();
-        let shown = all.into_iter().filter_map(|(name, series)| {
-            let measures = series.measure()?;
-            Some(Shown { name, series, measures })
+        // Controllers that come and go must not pile up, even if nobody ever scrapes.
+        controllers.retain(|shown| shown.tools.strong_count() > 0);
+        let same = controllers.iter().find(|shown| shown.name == *name);
+        let durations = same.map_or_else(|| Histogram::new(BUCKETS), |same| same.durations.clone());
+        controllers.push(ShownController {
+            name: Arc::clone(name),
+            durations: durations.clone(),
+            tools: Arc::downgrade(tools),
         });
-        shown.collect()
-    }
-}
-
-impl Series {
-    /// Shows a controller.
-    pub(crate) fn attach(&self, controller: Weak<dyn Measured>) {
-        self.live_controllers().push(controller);
-    }
-
-    /// Notes how long a run took.
-    pub(crate) fn observe(&self, took: Duration) {
-        self.durations.observe(took.as_secs_f64());
-    }
-
-    /// What the controllers of this name have counted together; `None` if all of them are gone.
-    fn measure(&self) -> Option<Measures> {
-        let controllers = self.live_controllers().clone();
-        let measures = controllers.iter().filter_map(|one| Some(one.upgrade()?.measure()));
-        measures.reduce(Measures::add_up)
-    }
-
-    fn live_controllers(&self) -> MutexGuard<'_, Vec<Weak<dyn Measured>>> {
-        let mut controllers = lock(&self.controllers);
-        controllers.retain(|controller| controller.strong_count() > 0);
-        controllers
-    }
-}
-
-impl fmt::Debug for Series {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Series").finish_non_exhaustive()
-    }
-}
-
-impl Measures {
-    fn add_up(self, other: Self) -> Self {
-        Self {
-            counts: self.counts.add_up(other.counts),
-            workers: self.workers + other.workers,
-            active_workers: self.active_workers + other.active_workers,
-            events_dropped: self.events_dropped + other.events_dropped,
-            paused: self.paused + other.paused,
-            given_up: self.given_up + other.given_up,
-            terminal: self.terminal + other.terminal,
-        }
+        durations
     }
 }
 
 impl Collector for Controllers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let shown = self.shown();
-        if shown.is_empty() {
+        let controllers = lock(&self.0).clone();
+        // Ordered, so that scrapes are.
+        let mut by_name = BTreeMap::<Arc<str>, Shown>::new();
+        for ShownController { name, durations, tools } in controllers {
+            let Some(tools) = tools.upgrade() else { continue };
+            let shown = by_name.entry(name);
+            let shown = shown.or_insert_with(|| Shown { durations, statuses: Vec::new() });
+            shown.statuses.push(tools.status());
+        }
+        if by_name.is_empty() {
             return Ok(());
         }
-        FAMILIES.iter().try_for_each(|family| family.encode(&mut encoder, &shown))
+        FAMILIES.iter().try_for_each(|family| family.encode(&mut encoder, &by_name))
+    }
+}
+
+impl fmt::Debug for ShownController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ShownController").field(&self.name).finish()
     }
 }

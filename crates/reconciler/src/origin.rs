@@ -22,7 +22,7 @@ mod unlinked {
     use tracing::Span;
 
     use crate::cause::Cause;
-    use crate::outcome::Outcome;
+    use crate::run::Outcome;
     use crate::write::Write;
 
     /// The run that makes a version.
@@ -58,7 +58,7 @@ mod linked {
     use crate::cause::{Cause, Change};
     use crate::error::Class;
     use crate::lock::lock;
-    use crate::outcome::Outcome;
+    use crate::run::Outcome;
     use crate::write::Write;
 
     /// How many versions are noted; beyond that, the oldest is forgotten. A change is looked up
@@ -104,7 +104,9 @@ mod linked {
             for origin in origins(causes) {
                 span.add_link(origin);
             }
-            if let Some(message) = failure(outcome) {
+            // A conflict is not an error of the controller.
+            let is_conflict = matches!(outcome, Outcome::Failed { class: Class::Conflict, .. });
+            if let Some(message) = outcome.failure().filter(|_| !is_conflict) {
                 span.set_status(Status::error(message));
             }
         }
@@ -125,20 +127,5 @@ mod linked {
             }
         }
         origins
-    }
-
-    /// What went wrong, if something did. A conflict is not an error of the controller.
-    fn failure(outcome: &Outcome) -> Option<String> {
-        match outcome {
-            Outcome::Done
-            | Outcome::RequeueAfter(_)
-            | Outcome::Paused
-            | Outcome::Failed { class: Class::Conflict, .. } => None,
-            Outcome::Failed { message, .. } | Outcome::Terminal { message, .. } => {
-                Some(message.clone())
-            }
-            Outcome::Panicked { message } => Some(format!("the reconciler panicked: {message}")),
-            Outcome::TimedOut => Some("the reconciler took too long, and was cancelled".to_owned()),
-        }
     }
 }

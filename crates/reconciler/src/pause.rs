@@ -19,14 +19,9 @@ impl Pause {
         Self(annotation.map(Into::into))
     }
 
-    /// Whether an annotation can pause objects.
-    pub(crate) fn is_possible(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The name of the annotation, for log lines.
-    pub(crate) fn annotation(&self) -> &str {
-        self.0.as_deref().unwrap_or_default()
+    /// The name of the annotation.
+    pub(crate) fn annotation(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 
     pub(crate) fn is_paused(&self, object: &Object) -> bool {

@@ -25,7 +25,7 @@ use windlass_indexer::ObjectKey;
 pub use client::PlanRecorder;
 
 use crate::lock::lock;
-use crate::outcome::Outcome;
+use crate::run::Outcome;
 
 /// What a controller does in [plan mode](crate::Controller::plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,14 +139,7 @@ pub(crate) struct PlanBook {
 impl PlanBook {
     /// Notes a run that has ended.
     pub(crate) fn note(&self, key: &ObjectKey, writes: &PlanRecorder, outcome: &Outcome) {
-        let error = match outcome {
-            Outcome::Done | Outcome::RequeueAfter(_) | Outcome::Paused => None,
-            Outcome::Failed { message, .. } | Outcome::Terminal { message, .. } => {
-                Some(message.clone())
-            }
-            Outcome::Panicked { message } => Some(format!("the reconciler panicked: {message}")),
-            Outcome::TimedOut => Some("the reconciler took too long".to_owned()),
-        };
+        let error = outcome.failure();
         let writes = writes.take();
         let mut plan = lock(&self.plan);
         plan.runs_total += 1;

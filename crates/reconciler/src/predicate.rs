@@ -1,4 +1,4 @@
-//! Which events cause a run.
+//! Which events cause a run: predicates of one source, which know its type, and of all sources.
 //!
 //! The predicates here look at metadata, so they decode nothing. Those that ask for a change always
 //! pass new objects and deletions, and never a resync, because nothing has changed.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use windlass_indexer::{Cached, Head, Selector};
-use windlass_informer::Event;
+use windlass_informer::{Event, Resource};
 
 use crate::annotations::annotation;
 
@@ -28,6 +28,26 @@ pub struct Predicate<K> {
 }
 
 type Passes<K> = dyn Fn(&Event<K>) -> bool + Send + Sync;
+
+/// An event of any source: what its objects are, and their metadata.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct AnyEvent<'a> {
+    /// The resource of the object.
+    pub resource: &'a Resource,
+    /// The metadata before; `None` if the object is new.
+    pub old: Option<&'a Head>,
+    /// The metadata now; `None` if the object is gone.
+    pub new: Option<&'a Head>,
+    /// Whether the object existed when the controller started.
+    pub is_initial: bool,
+    /// Whether nothing has changed, because a resync shows it again.
+    pub is_resync: bool,
+    newest: &'a Head,
+}
+
+/// Decides which events of all sources count.
+pub(crate) type AnyFilter = Arc<dyn Fn(&AnyEvent<'_>) -> bool + Send + Sync>;
 
 impl<K: 'static> Predicate<K> {
     /// A predicate that passes the events for which the function returns `true`.
@@ -152,5 +172,28 @@ impl<K> Clone for Predicate<K> {
 impl<K> std::fmt::Debug for Predicate<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Predicate")
+    }
+}
+
+impl<'a> AnyEvent<'a> {
+    pub(crate) fn of<T>(resource: &'a Resource, event: &'a Event<T>) -> Self {
+        let (old, new) = match event {
+            Event::Added { object, .. } => (None, Some(object)),
+            Event::Updated { old, new } => (Some(old), Some(new)),
+            Event::Deleted { object, .. } => (Some(object), None),
+        };
+        Self {
+            resource,
+            old: old.map(Cached::head),
+            new: new.map(Cached::head),
+            is_initial: matches!(event, Event::Added { initial: true, .. }),
+            is_resync: event.is_resync(),
+            newest: event.object().head(),
+        }
+    }
+
+    /// The newest metadata.
+    pub fn head(&self) -> &'a Head {
+        self.newest
     }
 }

@@ -1,14 +1,16 @@
 //! The trait that operators implement.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use windlass_indexer::ObjectKey;
+use futures::future::BoxFuture;
+use windlass_indexer::{Cached, ObjectKey};
 
 use crate::action::Action;
+use crate::bounds::ObjectType;
 use crate::context::RunContext;
 use crate::error::Error;
+use crate::run::Outcome;
+use crate::settle::RunResult;
 
 /// Makes the state of the world match an object.
 ///
@@ -90,31 +92,35 @@ pub trait Reconcile<K>: Send + Sync + 'static {
     }
 }
 
-/// The future of a run.
-pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
-
-/// The future of a run that finds its object paused.
-pub(crate) type PausedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
-
 /// A reconciler of any type, so that a controller is generic only over the type of its objects.
 pub(crate) trait ErasedReconcile<K>: Send + Sync {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> RunFuture<'a>;
-
-    fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a>;
-
-    fn paused<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> PausedFuture<'a>;
+    /// Calls the method of the reconciler for an object that exists, is paused, or does not exist.
+    fn run<'a>(
+        &'a self,
+        object: Option<Cached<K>>,
+        is_paused: bool,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, RunResult>;
 }
 
-impl<K: Send + Sync + 'static, R: Reconcile<K>> ErasedReconcile<K> for R {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> RunFuture<'a> {
-        Box::pin(Reconcile::reconcile(self, object, cx))
-    }
-
-    fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a> {
-        Box::pin(Reconcile::absent(self, cx.key(), cx))
-    }
-
-    fn paused<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> PausedFuture<'a> {
-        Box::pin(Reconcile::paused(self, object, cx))
+impl<K: ObjectType, R: Reconcile<K>> ErasedReconcile<K> for R {
+    fn run<'a>(
+        &'a self,
+        object: Option<Cached<K>>,
+        is_paused: bool,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, RunResult> {
+        Box::pin(async move {
+            // The decoded object is not cached: most objects change before they run again.
+            let returned = match object.map(|object| object.get()) {
+                Some(Ok(object)) if is_paused => {
+                    self.paused(object, cx).await.map(|()| RunResult::of(Outcome::Paused))
+                }
+                Some(Ok(object)) => self.reconcile(object, cx).await.map(RunResult::of_action),
+                None => self.absent(cx.key(), cx).await.map(RunResult::of_action),
+                Some(Err(error)) => Err(Error::undecodable(error)),
+            };
+            returned.unwrap_or_else(RunResult::of_error)
+        })
     }
 }

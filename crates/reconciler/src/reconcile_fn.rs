@@ -1,6 +1,5 @@
 //! A reconciler that is an async closure or function.
 
-use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

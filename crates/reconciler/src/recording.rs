@@ -84,7 +84,7 @@ impl WriteLog {
         }
         let Some(tools) = self.tools.upgrade() else { return };
         if let Some(recorded) = &recorded {
-            tools.on_write.report(&self.key, &recorded.write);
+            tools.report_write(&self.key, &recorded.write);
         }
         let mut entries = lock(&self.entries);
         if entries.is_closed {

@@ -3,31 +3,20 @@
 //! A line says what is wrong, for which object, and what to do or what happens next.
 
 use std::fmt;
-use std::time::Duration;
 
 use windlass_indexer::ObjectKey;
 
 use crate::error::Class;
-use crate::journal::{HotLoop, Noted, Run};
-use crate::outcome::Outcome;
-use crate::pause::Pause;
-use crate::run_id::RunId;
+use crate::journal::{HotLoop, Noted};
+use crate::run::{Outcome, Run};
+use crate::running::LongRun;
+use crate::tools::Tools;
 
-/// The run that a line is about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RunReport<'a> {
-    pub(crate) controller: &'a str,
-    pub(crate) key: &'a ObjectKey,
-    pub(crate) id: RunId,
-    pub(crate) attempt: u32,
-}
-
-impl RunReport<'_> {
-    /// Reports how the run ended. The outcome of `run` is shortened; `outcome` has the whole
-    /// message.
-    pub(crate) fn ended(self, run: &Run, outcome: &Outcome, noted: &Noted, pause: &Pause) {
-        let Self { controller, key, id: reconcile_id, attempt } = self;
-        let took = run.took;
+impl Tools {
+    /// Logs how a run ended. The outcome of `run` is shortened; `outcome` has the whole message.
+    pub(crate) fn log_end(&self, key: &ObjectKey, run: &Run, outcome: &Outcome, noted: &Noted) {
+        let controller = &*self.controller;
+        let Run { id: reconcile_id, attempt, took, .. } = *run;
         let next = match run.retry_in {
             Some(_) => "is retried",
             None if run.gave_up => {
@@ -45,7 +34,7 @@ impl RunReport<'_> {
                 );
             }
             Outcome::Paused => {
-                let annotation = pause.annotation();
+                let annotation = self.pause.annotation().unwrap_or_default();
                 tracing::info!(
                     controller, %key, %reconcile_id,
                     "the object is paused by its annotation {annotation}, and is not reconciled"
@@ -104,9 +93,10 @@ impl RunReport<'_> {
         }
     }
 
-    /// Warns that the run takes long. Without a timeout, nothing else would show it.
-    pub(crate) fn still_running(self, took: Duration) {
-        let Self { controller, key, id: reconcile_id, attempt } = self;
+    /// Warns that a run takes long. Without a timeout, nothing else would show it.
+    pub(crate) fn log_long_run(&self, run: &LongRun) {
+        let LongRun { key, id: reconcile_id, attempt, took } = run;
+        let controller = &*self.controller;
         tracing::warn!(
             controller, %key, %reconcile_id, attempt,
             "the reconciler has been running for {} s, and keeps a worker busy: if it awaits \

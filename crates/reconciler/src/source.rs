@@ -5,11 +5,10 @@
 //! uses it.
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use futures::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use windlass_indexer::{Lister, ResourceVersion, Snapshot};
 use windlass_informer::client::RequestTarget;
@@ -38,7 +37,7 @@ pub(crate) struct Source {
 trait ErasedInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
     fn has_synced(&self) -> bool;
-    fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+    fn wait_for_sync(&self) -> BoxFuture<'_, bool>;
     fn lister(&self) -> &dyn Any;
 }
 
@@ -51,7 +50,7 @@ impl<T: ObjectType> ErasedInformer for SharedInformer<T> {
         SharedInformer::has_synced(self)
     }
 
-    fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn wait_for_sync(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { SharedInformer::wait_for_sync(self).await.is_ok() })
     }
 
@@ -161,45 +160,26 @@ impl Drop for Source {
 
 /// All informers that a controller uses.
 #[derive(Default)]
-pub(crate) struct Sources {
-    list: RwLock<SourceList>,
-}
-
-#[derive(Default)]
-struct SourceList {
-    sources: Vec<(SourceId, Arc<Source>)>,
-}
+pub(crate) struct Sources(RwLock<Vec<(SourceId, Arc<Source>)>>);
 
 /// The last id. Ids are unique in the process, so that a controller does not take the id of another
 /// controller's source for one of its own.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-impl SourceList {
-    /// The caches of a resource.
-    fn caches<'a>(
-        &'a self,
-        is_of: impl Fn(&Resource) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a InformerCache> {
-        let all = self.sources.iter().map(|(_, source)| &source.cache);
-        all.filter(move |cache| is_of(cache.resource()))
-    }
-}
-
 impl Sources {
     pub(crate) fn add(&self, source: Source) -> SourceId {
-        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let id = SourceId(LAST_ID.fetch_add(1, Ordering::Relaxed));
-        list.sources.push((id, Arc::new(source)));
+        self.write().push((id, Arc::new(source)));
         id
     }
 
     /// Removes a source. Returns whether it was there.
     pub(crate) fn remove(&self, id: SourceId) -> bool {
-        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        let place = list.sources.iter().position(|(of, _)| *of == id);
-        let removed = place.map(|place| list.sources.remove(place));
+        let mut sources = self.write();
+        let place = sources.iter().position(|(of, _)| *of == id);
+        let removed = place.map(|place| sources.remove(place));
         // Ending it runs user code, which must not happen under the lock.
-        drop(list);
+        drop(sources);
         if let Some((_, source)) = &removed {
             source.remove();
         }
@@ -207,12 +187,12 @@ impl Sources {
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Source>> {
-        self.read().sources.iter().map(|(_, source)| Arc::clone(source)).collect()
+        self.read().iter().map(|(_, source)| Arc::clone(source)).collect()
     }
 
     /// Whether a cache is of the resource that was written.
     pub(crate) fn has_cache_of(&self, write: &Write) -> bool {
-        self.read().caches(|resource| write.is_of(resource)).next().is_some()
+        caches(&self.read(), |resource| write.is_of(resource)).next().is_some()
     }
 
     /// The first result that `find` returns for a cache of this resource, in this version.
@@ -221,41 +201,52 @@ impl Sources {
         resource: &Resource,
         find: impl FnMut(&InformerCache) -> Option<R>,
     ) -> Option<R> {
-        self.read().caches(|of| of == resource).find_map(find)
+        caches(&self.read(), |of| of == resource).find_map(find)
     }
 
     /// The first resource of a cache that `is_it` accepts.
     pub(crate) fn resource(&self, is_it: impl Fn(&Resource) -> bool) -> Option<Resource> {
-        let list = self.read();
-        list.caches(is_it).next().map(|cache| cache.resource().clone())
+        caches(&self.read(), is_it).next().map(|cache| cache.resource().clone())
     }
 
     /// The newest version of the target of a request that a cache shows.
     pub(crate) fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         let key = target.key()?;
-        let list = self.read();
-        let versions = list.caches(|resource| target.is_of(resource));
-        let versions = versions.filter_map(|cache| cache.version_of(&key));
+        let sources = self.read();
+        let caches = caches(&sources, |resource| target.is_of(resource));
+        let versions = caches.filter_map(|cache| cache.version_of(&key));
         versions.reduce(|one, other| if other > one { other } else { one })
     }
 
     /// The caches that are not caught up with a write.
     pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<InformerCache> {
         let Recorded { write, written } = recorded;
-        let list = self.read();
-        let caches = list.caches(|resource| write.is_of(resource));
+        let sources = self.read();
+        let caches = caches(&sources, |resource| write.is_of(resource));
         caches.filter(|cache| !cache.is_caught_up(written, write.answered)).cloned().collect()
     }
 
     /// Whether the cluster was restored from a backup after a write, so that its version may be
     /// somebody else's now.
     pub(crate) fn is_restored_since(&self, write: &Write) -> bool {
-        let list = self.read();
-        let mut caches = list.caches(|resource| write.is_of(resource));
-        caches.any(|cache| cache.is_restored_since(&write.key, write.answered))
+        caches(&self.read(), |resource| write.is_of(resource))
+            .any(|cache| cache.is_restored_since(&write.key, write.answered))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, SourceList> {
-        self.list.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Vec<(SourceId, Arc<Source>)>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<(SourceId, Arc<Source>)>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The caches of a resource.
+fn caches<'a>(
+    sources: &'a [(SourceId, Arc<Source>)],
+    is_of: impl Fn(&Resource) -> bool + 'a,
+) -> impl Iterator<Item = &'a InformerCache> {
+    let all = sources.iter().map(|(_, source)| &source.cache);
+    all.filter(move |cache| is_of(cache.resource()))
 }

@@ -3,7 +3,6 @@
 //! Predicates and mappers are user code and may panic, which is logged. An event whose predicate
 //! panics counts. An event whose mapper panics leads to no key.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -13,30 +12,28 @@ use windlass_informer::{
 };
 
 use crate::annotations::annotation;
-use crate::any_event::{AnyEvent, Filter};
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
-use crate::enqueue::Enqueuer;
 use crate::error::Error;
 use crate::guard::{FIX, caught};
 use crate::key_stream::{KeyStream, Streams};
 use crate::mapping::mapped;
 use crate::ownership::owners_of;
 use crate::pause::Pause;
-use crate::predicate::Predicate;
+use crate::predicate::{AnyEvent, AnyFilter, Predicate};
 use crate::source::Source;
+use crate::tools::Tools;
 use crate::watch::{OwnedBy, Watch};
 
 /// Connects informers to the queue of one controller.
-#[derive(Clone)]
 pub(crate) struct Wiring {
+    pub(crate) tools: Arc<Tools>,
     pub(crate) factory: SharedInformerFactory,
-    pub(crate) enqueuer: Enqueuer,
     /// The resource that is reconciled, and its cache.
     pub(crate) primary: (Resource, Reader),
     pub(crate) streams: Arc<Streams>,
     /// For the events of all sources.
-    pub(crate) filter: Option<Filter>,
+    pub(crate) filter: Option<AnyFilter>,
 }
 
 /// Decides which events of one source count.
@@ -44,7 +41,7 @@ pub(crate) struct EventFilter<T> {
     pub(crate) controller: Arc<str>,
     pub(crate) resource: Resource,
     predicate: Predicate<T>,
-    of_all: Option<Filter>,
+    of_all: Option<AnyFilter>,
     /// For the reconciled objects: an object that is no longer paused runs, whatever the predicates
     /// say.
     pause: Option<Pause>,
@@ -61,6 +58,10 @@ impl<T: 'static> EventFilter<T> {
             true
         });
         passes || self.pause.as_ref().is_some_and(|pause| is_pause(pause, event))
+    }
+
+    pub(crate) fn report_mapper_panic(&self, event: &Event<T>) {
+        self.report_panic("mapper", "what the event leads to is not reconciled", event);
     }
 
     fn report_panic(&self, what: &str, consequence: &str, event: &Event<T>) {
@@ -86,9 +87,9 @@ impl Wiring {
         &self,
         informer: SharedInformer<T>,
         predicate: Predicate<T>,
-        pause: Pause,
     ) -> Result<Source, InformerError> {
-        if pause.is_possible() {
+        let pause = self.tools.pause.clone();
+        if pause.annotation().is_some() {
             informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
         }
         let filter = EventFilter { pause: Some(pause), ..self.filter_of(&informer, predicate)? };
@@ -106,8 +107,7 @@ impl Wiring {
         // For `RunContext::owned`.
         let watch = watch.with_index(ByController);
         let owned_by = watch.owned_by_setting().clone();
-        let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate)?;
+        let (informer, filter) = self.open(watch)?;
         let (owner, owners) = self.primary.clone();
         if let OwnedBy::Annotation(name) = owned_by {
             informer.require_bytes("`OwnedBy::Annotation`")?;
@@ -134,8 +134,7 @@ impl Wiring {
         watch: Watch<T>,
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
-        let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate)?;
+        let (informer, filter) = self.open(watch)?;
         self.attach(informer, filter, move |_, object| keys(object))
     }
 
@@ -151,14 +150,22 @@ impl Wiring {
         R: Future<Output = Result<I, Error>> + Send + 'static,
         I: IntoIterator<Item = ObjectKey> + Send + 'static,
     {
-        let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate)?;
+        let (informer, filter) = self.open(watch)?;
         let name = format!("changes of {}", informer.resource()).into();
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(informer, None);
         let wakes = mapped(events, filter, map).take_until(source.wait_for_removal());
         self.streams.add(KeyStream { name, wakes: Box::pin(wakes) });
         Ok(source)
+    }
+
+    fn open<T: ObjectType>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<(SharedInformer<T>, EventFilter<T>), InformerError> {
+        let (informer, predicate) = watch.open(&self.factory)?;
+        let filter = self.filter_of(&informer, predicate)?;
+        Ok((informer, filter))
     }
 
     fn filter_of<T: ObjectType>(
@@ -170,7 +177,7 @@ impl Wiring {
             informer.require_bytes("`Predicate::annotated`")?;
         }
         Ok(EventFilter {
-            controller: Arc::clone(&self.enqueuer.controller),
+            controller: Arc::clone(&self.tools.controller),
             resource: informer.resource().clone(),
             predicate,
             of_all: self.filter.clone(),
@@ -179,7 +186,7 @@ impl Wiring {
     }
 
     fn handler_options(&self) -> HandlerOptions {
-        HandlerOptions::new().name(format!("controller {}", self.enqueuer.controller))
+        HandlerOptions::new().name(format!("controller {}", self.tools.controller))
     }
 
     /// Adds a handler to an informer. For each event that the filter passes, it enqueues what
@@ -190,8 +197,8 @@ impl Wiring {
         filter: EventFilter<T>,
         keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
-        // Not the whole wiring: the handler must not hold the factory, which holds the handler.
-        let enqueuer = self.enqueuer.clone();
+        // Not all of the tools, which hold the handler.
+        let enqueuer = self.tools.enqueuer.clone();
         let handler = move |event: Event<T>| {
             if !filter.passes(&event) {
                 return;
@@ -199,8 +206,7 @@ impl Wiring {
             let map = |object: &Cached<T>| {
                 let mapped = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
                 mapped.unwrap_or_else(|| {
-                    let consequence = "what the event leads to is not reconciled";
-                    filter.report_panic("mapper", consequence, &event);
+                    filter.report_mapper_panic(&event);
                     Vec::new()
                 })
             };

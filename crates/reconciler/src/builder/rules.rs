@@ -9,8 +9,8 @@ use windlass_workqueue::{Group, Priority};
 use super::ControllerBuilder;
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
-use crate::debounce::Debounce;
-use crate::failed_run::{ErrorHook, FailedRun};
+use crate::enqueue::Debounce;
+use crate::finished::FailedRun;
 use crate::pause::Pause;
 
 impl<K: ObjectType> ControllerBuilder<K> {
@@ -81,7 +81,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// [`Controller::inactive`]: crate::Controller::inactive
     pub fn max_attempts(mut self, attempts: u32) -> Self {
-        self.max_attempts = Some(attempts);
+        self.settings.max_attempts = Some(attempts);
         self
     }
 
@@ -101,7 +101,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # drop(builder);
     /// ```
     pub fn on_error(mut self, hook: impl Fn(&FailedRun<'_>) + Send + Sync + 'static) -> Self {
-        self.on_error = Some(ErrorHook::new(hook));
+        self.settings.on_error = Some(Arc::new(hook));
         self
     }
 

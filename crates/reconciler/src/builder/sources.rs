@@ -1,6 +1,5 @@
 //! What makes a key run: objects of other kinds, and streams.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use futures::Stream;
@@ -8,11 +7,11 @@ use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Event, Resource};
 
 use super::ControllerBuilder;
-use crate::any_event::AnyEvent;
 use crate::bounds::{ObjectType, StaticResource};
 use crate::error::Error;
 use crate::handle::ControllerHandle;
 use crate::key_stream::KeyStream;
+use crate::predicate::AnyEvent;
 use crate::watch::Watch;
 
 impl<K: ObjectType> ControllerBuilder<K> {
