@@ -107,8 +107,13 @@ impl Store {
     ///
     /// An object from a resident store has no bytes. It reads only as the type that it has there:
     /// as any other one, it is a [`DecodeError`](crate::DecodeError), also for the view of an index.
+    /// Putting it into its own store again changes nothing.
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();
+        // Without the bytes, indexes could not read it again.
+        if object.bytes().is_none() && self.shared.map.holds(&object) {
+            return Put { current: Arc::clone(&object), previous: Some(object) };
+        }
         // Indexes read the bytes before a resident layout drops them.
         let values: Vec<_> = self.indexes.iter().map(|index| index.values(&object)).collect();
         let object = self.shared.in_layout(object);
@@ -165,7 +170,9 @@ impl Store {
         // The index is user code and may panic, so nothing changes until it has seen all objects.
         let index = Arc::new(index);
         trees.add_index(Arc::clone(&index));
-        *self.shared.trees.write() = Arc::new(trees);
+        let old = std::mem::replace(&mut *self.shared.trees.write(), Arc::new(trees));
+        // Unlocked, because it may be large.
+        drop(old);
         self.indexes.push(index);
         Ok(())
     }

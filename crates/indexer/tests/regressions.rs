@@ -111,6 +111,17 @@ fn escaped_names_of_fields_mean_the_same() {
 }
 
 #[test]
+fn object_put_back_into_its_resident_store_stays_in_its_indexes() {
+    let mut store = Store::builder().layout(Layout::resident::<Slim>()).build();
+    store.add_index(BySecret).expect("a new index");
+    let put = store.put_bytes(&object("a", 1, "{}")).expect("an object");
+    store.put(put.current);
+    let snapshot = store.reader().snapshot();
+    let found = snapshot.by_index::<BySecret>("hunter2").expect("the index");
+    assert_eq!(found.iter().count(), 1);
+}
+
+#[test]
 fn empty_namespace_is_none() {
     let mut store = Store::new();
     store.put_bytes(br#"{"metadata":{"name":"node"}}"#).expect("an object");

@@ -35,8 +35,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use serde::Deserialize as _;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub(crate) use describe::describe_body;
 pub use error::FrameError;
@@ -282,25 +285,31 @@ impl Frames {
 
     fn list_end(&self) -> Result<ListEnd, FrameError> {
         let malformed = || self.malformed("a list with metadata and items");
-        let list: Value = serde_json::from_slice(&self.envelope.bytes).map_err(|_| malformed())?;
-        let Some(items) = list.get("items") else { return Err(self.unexpected_kind()) };
-        let metadata = &list["metadata"];
+        let list = serde_json::from_slice::<Members<'_>>(&self.envelope.bytes);
+        let list = list.map_err(|_| malformed())?;
+        let Some(items) = list.items else { return Err(self.unexpected_kind()) };
+        let metadata = list.metadata.map_or("null", RawValue::get);
         // Go writes an empty list as null. serde would read a struct from an array too.
-        if !(items.is_array() || items.is_null()) || metadata.is_array() {
+        if !matches!(items.get(), "[]" | "null") || metadata.starts_with('[') {
             return Err(malformed());
         }
-        let end = Option::<ListEnd>::deserialize(metadata).map_err(|_| malformed())?;
-        Ok(end.unwrap_or_default())
+        let end = serde_json::from_str::<Option<ListEnd>>(metadata);
+        Ok(end.map_err(|_| malformed())?.unwrap_or_default())
     }
 
     fn event(&mut self) -> Result<Frame, FrameError> {
-        let envelope: Value = serde_json::from_slice(&self.envelope.bytes).unwrap_or_default();
-        let (kind, object) = match (envelope["type"].as_str(), self.object.take()) {
-            (Some(kind), Some(object)) => (kind, object),
-            (None, None) => return Err(self.unexpected_kind()),
+        #[derive(Deserialize)]
+        struct Event<'a> {
+            #[serde(borrow)]
+            r#type: Cow<'a, str>,
+        }
+        let event = serde_json::from_slice::<Event<'_>>(&self.envelope.bytes);
+        let (event, object) = match (event, self.object.take()) {
+            (Ok(event), Some(object)) => (event, object),
+            (Err(_), None) => return Err(self.unexpected_kind()),
             _ => return Err(self.malformed(EVENT)),
         };
-        Ok(match kind {
+        Ok(match &*event.r#type {
             "ADDED" => Frame::Change(Change::Added, object),
             "MODIFIED" => Frame::Change(Change::Modified, object),
             "DELETED" => Frame::Change(Change::Deleted, object),
@@ -371,6 +380,21 @@ impl BodyKind {
             Self::Watch => "a stream of watch events",
         }
     }
+}
+
+/// The members of a list's envelope that matter, undecoded. Of an envelope that has one of them
+/// twice, it is unclear whether the list is complete, so serde refuses it.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    items: Option<&'a RawValue>,
+}
+
+/// A member that is there, even if it is null.
+fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(json).map(Some)
 }
 
 /// Whether a text may be shown as a kind in an error.

@@ -139,6 +139,10 @@ impl State {
         while let Some(deltas) = fifo.pop() {
             for delta in deltas {
                 self.apply_delta(delta, is_initial, &mut notices);
+                if self.members.is_empty() {
+                    // So that replaced versions are freed at once.
+                    notices.clear();
+                }
             }
         }
         for member in &self.members {

@@ -10,7 +10,6 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::api::ApiResource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::resource::Resource;
 use crate::transport::source::{SourceError, send};
@@ -56,6 +55,20 @@ pub enum DiscoveryError {
         /// What went wrong.
         error: SourceError,
     },
+}
+
+/// The versions of a group.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Versions {
+    versions: Vec<GroupVersion>,
+    preferred_version: GroupVersion,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GroupVersion {
+    version: String,
 }
 
 /// The resources of a group in one version.
@@ -149,13 +162,10 @@ async fn versions(client: &kube::Client, group: &str) -> Result<Vec<String>, Dis
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);
     }
-    let found: Value = get(client, &format!("/apis/{group}")).await?;
-    let preferred = &found["preferredVersion"]["version"];
-    let versions = found["versions"].as_array().into_iter().flatten();
-    let versions = versions.filter_map(|version| version["version"].as_str());
-    let mut versions: Vec<_> = versions.map(str::to_owned).collect();
+    let found: Versions = get(client, &format!("/apis/{group}")).await?;
+    let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
     // The sort is stable: the others stay in the server's order, by maturity.
-    versions.sort_by_key(|version| preferred != version.as_str());
+    versions.sort_by_key(|version| *version != found.preferred_version.version);
     Ok(versions)
 }
 

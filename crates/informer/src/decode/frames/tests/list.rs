@@ -121,6 +121,19 @@ fn what_breaks_the_frame_is_refused_with_its_position() {
     }
 }
 
+/// If the last one counted, a list without its token would pass for complete, and the cache would
+/// delete what the other pages have.
+#[test]
+fn a_list_that_has_a_member_twice_is_refused() {
+    for body in [
+        r#"{"metadata":{"continue":"t"},"items":[],"metadata":{}}"#,
+        r#"{"metadata":{"continue":"t","continue":""},"items":[]}"#,
+        r#"{"metadata":{},"items":[{"a":1}],"items":[]}"#,
+    ] {
+        assert!(matches!(fails(body), FrameError::Malformed { .. }), "{body}");
+    }
+}
+
 #[test]
 fn a_body_that_ends_early_says_where() {
     let error = fails(r#"{"kind":"PodList","items":[{"a":1},{"b":"c2Vj"#);
