@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 /// The file names of a kustomization.
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub(super) const KUSTOMIZATIONS: [&str; 3] =
+    ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// A YAML document of a file.
 #[derive(Clone, Debug)]

@@ -155,6 +155,7 @@ fn delegated(bound: &Bound) -> Vec<Grant> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::KUSTOMIZATIONS;
     use super::*;
 
     const ROLE: &str = "kind: ClusterRole\nmetadata: {name: manager-role}\nrules:\n\
