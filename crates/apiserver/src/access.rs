@@ -10,7 +10,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 
 use crate::accounts::{self, ISSUER};
-use crate::auth::{Auth, User};
+use crate::auth::Auth;
 use crate::failure::Failure;
 use crate::metadata::NameRule;
 use crate::query::Query;
@@ -20,6 +20,7 @@ use crate::request::RequestInfo;
 use crate::route::Route;
 use crate::selector::field::{FieldOp, FieldSelector};
 use crate::shared::Shared;
+use crate::user::User;
 
 /// Who decides: the rules of the server, then roles if it has them.
 #[derive(Clone, Copy)]

@@ -10,17 +10,12 @@ mod request;
 
 use std::sync::OnceLock;
 
-use serde_json::Value;
-
-pub(crate) use self::claims::{Claims, Reference};
+pub(crate) use self::claims::{Claims, ISSUER, Reference};
 use self::jwt::Key as SigningKey;
-use crate::auth::User;
 use crate::fields::{is_terminating, text};
 use crate::object::Key;
 use crate::state::State;
-
-/// Who issues tokens, and whom they are for unless they say otherwise: this server.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+use crate::user::User;
 
 /// How far the clocks of issuer and reader may be apart, in seconds.
 const LEEWAY: i64 = 60;
@@ -144,10 +139,4 @@ impl State {
             && text(&object, "deletionTimestamp") < self.clock.after(-LEEWAY).as_str();
         Some((text(&object, "uid").to_owned(), deleted))
     }
-}
-
-/// The texts of a list.
-fn texts(list: &Value) -> Vec<String> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -18,7 +18,8 @@ use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::fields::{finalizers, text};
-use crate::kinds::{Registry, Verbs};
+use crate::kind::Verbs;
+use crate::kinds::Registry;
 use crate::object::{Encoding, Form};
 use crate::openapi;
 use crate::query::{FieldValidation, Query};
@@ -114,7 +115,7 @@ impl Call<'_> {
                 let document = self.shared.state().openapi_document(group, version);
                 let uri = &self.parts.uri;
                 let headers = &self.parts.headers;
-                let document = document.as_deref().map(openapi::Document::made);
+                let document = document.as_deref().map(openapi::cache::Document::made);
                 Ok(openapi::answer(document, uri.path(), uri.query(), headers))
             }
             discovery => self.discovery(discovery),

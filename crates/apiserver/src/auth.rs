@@ -14,19 +14,7 @@ use std::fmt;
 use crate::failure::Failure;
 use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::rbac::{Decision, MASTERS, Rbac};
-
-/// Someone who sends requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// As it appears in a 403.
-    pub name: String,
-    /// Groups that rules and role bindings may name.
-    pub groups: Vec<String>,
-    /// What tells this user from an earlier one of the same name; mostly empty.
-    pub uid: String,
-    /// What else is known, by name.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
+use crate::user::User;
 
 /// What decides about requests that no [`Rule`] matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,64 +43,6 @@ pub(crate) struct Auth {
     tokens: BTreeMap<String, User>,
     rules: Vec<Rule>,
     pub(crate) mode: Authorization,
-}
-
-/// The user of requests without a token.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
-
-/// The group of everyone who is not anonymous.
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-
-/// The group of everyone who is.
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-
-impl User {
-    /// A user in no group but that of all who are known.
-    pub fn named(name: impl Into<String>) -> Self {
-        Self::new(name.into(), vec![AUTHENTICATED.to_owned()])
-    }
-
-    /// The user that a service account logs in as.
-    pub fn service_account(namespace: &str, name: &str) -> Self {
-        let groups = vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-            AUTHENTICATED.to_owned(),
-        ];
-        Self::new(Self::service_account_name(namespace, name), groups)
-    }
-
-    /// Puts the user into one more group.
-    #[must_use]
-    pub fn group(mut self, group: impl Into<String>) -> Self {
-        // As on a real server, the group of all comes last.
-        let end = self.groups.iter().position(|group| group == AUTHENTICATED);
-        self.groups.insert(end.unwrap_or(self.groups.len()), group.into());
-        self
-    }
-
-    /// Gives the user a uid.
-    #[must_use]
-    pub fn uid(mut self, uid: impl Into<String>) -> Self {
-        self.uid = uid.into();
-        self
-    }
-
-    pub(crate) fn new(name: String, groups: Vec<String>) -> Self {
-        Self { name, groups, uid: String::new(), extra: BTreeMap::new() }
-    }
-
-    pub(crate) fn service_account_name(namespace: &str, name: &str) -> String {
-        format!("system:serviceaccount:{namespace}:{name}")
-    }
-
-    pub(crate) fn is_anonymous(&self) -> bool {
-        self.name == ANONYMOUS
-    }
-
-    fn anonymous() -> Self {
-        Self::new(ANONYMOUS.to_owned(), vec![UNAUTHENTICATED.to_owned()])
-    }
 }
 
 impl Rule {

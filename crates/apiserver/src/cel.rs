@@ -2,10 +2,10 @@
 //!
 //! A rule is compiled when its definition is accepted: parsed (`depth`, `parse`, by the `cel`
 //! crate), checked against the types of its schema (`check`, `types`, `declarations`, `binding`),
-//! and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `convert`, `format`) on
-//! the values of the object (`value`, `identity`, `weight`); the functions of the Kubernetes
-//! libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema, place by
-//! place.
+//! and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `stop`, `convert`,
+//! `format`) on the values of the object (`value`, `identity`, `weight`); the functions of the
+//! Kubernetes libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema,
+//! place by place.
 //!
 //! The match conditions of webhooks are compiled and evaluated by the same means (`condition`).
 //!
@@ -31,6 +31,7 @@ mod library;
 mod literal;
 mod parse;
 mod rule;
+mod stop;
 mod types;
 mod value;
 mod weight;
@@ -41,7 +42,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::field_error::{FieldError, NO_FIELD};
-use crate::schema::{Before, ItemsBefore, KeyedItems};
+use crate::schema::before::{Before, ItemsBefore, KeyedItems};
 use binding::Binding;
 pub(crate) use condition::{Condition, Subject};
 pub(crate) use definition::check_entries;

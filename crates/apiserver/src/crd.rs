@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Origin, Rules, Scale, Version, by_preference};
+use crate::kind::{Kind, Origin, Rules, Scale, Version};
+use crate::kinds::by_preference;
 use crate::schema::Schema;
-use crate::table::CustomColumns;
-use crate::webhook::convert::Conversion;
+use crate::table::custom::CustomColumns;
+use crate::webhook::conversion::Conversion;
 
 /// Fills in what a new definition leaves out.
 pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {

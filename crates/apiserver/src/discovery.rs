@@ -12,7 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 use ring::digest;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Origin, Registered, Registry, Verbs, Version};
+use crate::kind::{Kind, Origin, Verbs, Version};
+use crate::kinds::{Registered, Registry};
 
 /// The verbs of `/status` and `/scale`.
 const READ_AND_CHANGE: &[&str] = &["get", "patch", "update"];
@@ -254,7 +255,7 @@ pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Rules, Scale};
+    use crate::kind::{Rules, Scale};
 
     /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and
     /// with the two custom kinds of [`registry`].

@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::field_error::{FieldError, join};
-use crate::kinds::Kind;
+use crate::kind::Kind;
 
 /// A refused or failed request.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::kinds::Kind;
+use crate::kind::Kind;
 
 /// `metadata`, made if it is not there.
 pub(crate) fn metadata_mut(object: &mut Map<String, Value>) -> &mut Map<String, Value> {

@@ -1,7 +1,7 @@
 //! Which objects of a kind a list, a watch or a deletecollection is about.
 
 use crate::failure::Failure;
-use crate::kinds::Kind;
+use crate::kind::Kind;
 use crate::object::{Key, Stored};
 use crate::query::Query;
 use crate::selector::field::FieldSelector;

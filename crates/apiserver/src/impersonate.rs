@@ -12,12 +12,12 @@ use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
 use crate::access::{Access, forbidden};
-use crate::auth::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::failure::Failure;
 use crate::field_error::go_quote;
 use crate::metadata::NameRule;
 use crate::rbac::MASTERS;
 use crate::rbac::rule::{AccessTarget, Attributes};
+use crate::user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 
 /// The group of users, uids and extra values, where they are not those of the core group.
 const GROUP: &str = "authentication.k8s.io";

@@ -18,8 +18,8 @@ use crate::state::State;
 use crate::store::Range;
 use crate::table::TableWriter;
 use crate::target::Target;
+use crate::webhook::caller::Caller;
 use crate::webhook::convert;
-use crate::webhook::dispatch::Caller;
 
 /// A page, ready to be written.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ fn decode_token(text: &str) -> Result<Token, Failure> {
     };
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(&error.to_string()))?;
     let token: Token = serde_json::from_slice(&bytes)
-        .map_err(|error| invalid(&crate::write::decode::go_syntax(&error, &bytes)))?;
+        .map_err(|error| invalid(&crate::go_decoder::go_syntax(&error, &bytes)))?;
     if token.v != TOKEN_VERSION {
         let why = format!("server does not recognize this encoded version {}", token.v);
         return Err(invalid(&why));

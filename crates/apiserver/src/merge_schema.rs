@@ -4,11 +4,18 @@
 //! Server-side apply tells fields apart by this: a map or struct is merged field by field unless it
 //! is atomic, a list only if its items can be told apart, and everything else is one value. Where
 //! nothing is said, maps merge and lists do not.
+//!
+//! [`builtin`] and [`custom`] answer for the two sources. They lead back here: a field of one may
+//! be of the other, as the metadata of a custom resource, or of nothing.
+
+mod builtin;
+mod custom;
 
 use serde_json::Value;
 
-use crate::kinds::BuiltInMergeSchema;
-use crate::schema::CustomMergeSchema;
+pub(crate) use self::builtin::BuiltInMergeSchema;
+use self::custom::CustomMergeSchema;
+use crate::schema::Schema;
 
 /// How the values of one field, or of a whole object, merge.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +74,11 @@ pub(crate) struct Key<'a> {
 }
 
 impl<'a> MergeSchema<'a> {
+    /// Whole objects of a custom kind.
+    pub(crate) fn of_schema(schema: &'a Schema) -> Self {
+        Self::Custom(CustomMergeSchema::root(schema.root()))
+    }
+
     /// How a value merges here. Null merges as whatever is expected here.
     pub(crate) fn form(&self, value: &Value) -> Form {
         match self {

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Registered, Version};
+use crate::kind::{Kind, Version};
+use crate::kinds::Registered;
 use crate::table::{Include, TableForm, TableWriter};
 
 /// The annotation of the bookmark that ends the initial events of a watch.

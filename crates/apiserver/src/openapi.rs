@@ -4,58 +4,29 @@
 //! kubectl reads the documents that it needs for `apply`, `diff` and `explain`. [`document`]
 //! puts one together: the [`paths`] of its kinds, made of [`operation`]s, and the schemas that
 //! these refer to. Schemas of built-in kinds are data ([`catalog`]), those of custom ones are made
-//! from their definitions ([`custom`]).
+//! from their definitions ([`custom`]). [`cache`] keeps what was made.
 //!
 //! Nothing of this happens before the first request. Documents of built-in kinds are made once per
 //! process, those with custom kinds once for every change of their definitions. They are made
 //! without the lock of the state, so that other requests do not wait.
 
 mod answer;
+pub(crate) mod cache;
 mod catalog;
 mod custom;
 mod document;
 mod operation;
 mod paths;
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-pub(crate) use self::answer::answer;
-use bytes::Bytes;
-use ring::digest;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Group, Origin, Registered};
+pub(crate) use self::answer::answer;
+use self::cache::{BUILT_IN, Document, Name};
+use crate::kind::Origin;
+use crate::kinds::Registered;
 use crate::state::State;
-
-/// One document, made when it is asked for first.
-#[derive(Debug)]
-pub(crate) struct Document {
-    group: Group,
-    version: String,
-    /// The definitions of its custom kinds.
-    definitions: Vec<Value>,
-    made: OnceLock<Made>,
-}
-
-/// What is sent of a document.
-#[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) content: Bytes,
-    /// What its address and its `ETag` have, so that clients may keep it.
-    pub(crate) hash: String,
-}
-
-/// Group and version.
-type Name = (String, String);
-
-/// Documents by their names.
-#[derive(Debug, Default)]
-pub(crate) struct Cache(BTreeMap<Name, Arc<Document>>);
-
-/// The documents that only built-in kinds have a part in.
-static BUILT_IN: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
 impl State {
     /// All documents. Those that were not made yet are made by [`Document::made`], which takes
@@ -88,48 +59,6 @@ impl State {
         let registry = &self.registry;
         self.openapi.0.retain(|(group, _), _| registry.group(group).is_some());
         Some(self.openapi.document(found, version, definitions))
-    }
-}
-
-impl Cache {
-    /// The document of a group and version with these definitions: the one that is there already,
-    /// unless the definitions were others then.
-    fn document(&mut self, group: &Group, version: &str, definitions: Vec<Value>) -> Arc<Document> {
-        let key = (group.name.clone(), version.to_owned());
-        let held = self.0.get(&key).filter(|held| held.definitions == definitions);
-        if let Some(held) = held {
-            return Arc::clone(held);
-        }
-        let (group, version, made) = (group.clone(), version.to_owned(), OnceLock::new());
-        let document = Arc::new(Document { group, version, definitions, made });
-        self.0.insert(key, Arc::clone(&document));
-        document
-    }
-}
-
-impl Document {
-    /// What is sent. The first caller makes it, others wait for that.
-    pub(crate) fn made(&self) -> &Made {
-        self.made.get_or_init(|| {
-            let content = document::document(&self.group, &self.version, &self.definitions);
-            Made::new(content.to_string().into())
-        })
-    }
-
-    /// Where it is, below `/openapi/v3`.
-    fn path(&self) -> String {
-        let (group, version) = (&self.group.name, &self.version);
-        if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
-    }
-}
-
-impl Made {
-    fn new(content: Bytes) -> Self {
-        let mut hash = String::new();
-        for byte in digest::digest(&digest::SHA512, &content).as_ref() {
-            let _ = write!(hash, "{byte:02X}");
-        }
-        Self { content, hash }
     }
 }
 

@@ -10,10 +10,11 @@ use std::process::ExitCode;
 use ring::rand;
 use tracing_subscriber::EnvFilter;
 
-use crate::auth::{Authorization, User};
+use crate::auth::Authorization;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::Listening;
 use crate::server::{ApiServer, Builder};
+use crate::user::User;
 
 /// Flags of every program that runs a server.
 #[derive(Clone, clap::Args)]

@@ -17,11 +17,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use self::index::{GROUP, Index, Missing};
-use self::rule::{Attributes, PolicyRule};
-use crate::auth::User;
-use crate::kinds::Kind;
+use self::index::{Index, Missing};
+use self::rule::{Attributes, GROUP, PolicyRule};
+use crate::kind::Kind;
 use crate::object::Key;
+use crate::user::User;
 
 /// Members of this group may do everything, whatever the roles say.
 pub(crate) const MASTERS: &str = "system:masters";

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::kinds::Registered;
 use crate::list::Page;
 use crate::object::Encoding;
+use crate::webhook::caller::Caller;
 use crate::webhook::convert;
-use crate::webhook::dispatch::Caller;
 use crate::write::{Answer, Written};
 
 /// An answer before it is encoded: its objects may have to be converted, which takes a webhook.

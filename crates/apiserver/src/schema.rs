@@ -5,21 +5,20 @@
 //! objects, in this order. Rules in CEL come last ([`Schema::check_rules`]). Where the real server
 //! goes through the fields of an object in random order, errors come sorted by field name here.
 
-mod before;
+pub(crate) mod before;
 mod defaults;
 mod embedded;
 mod format;
 mod keywords;
 mod lists;
-mod merging;
-mod node;
+pub(crate) mod node;
 mod outcome;
-mod pattern;
+pub(crate) mod pattern;
 mod prune;
 mod scalar;
-mod structural;
+pub(crate) mod structural;
 mod validate;
-mod value_type;
+pub(crate) mod value_type;
 
 use serde_json::Value;
 
@@ -27,11 +26,8 @@ use crate::cel::Rules;
 use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
-pub(crate) use before::{Before, ItemsBefore, KeyedItems};
-pub(crate) use merging::CustomMergeSchema;
+use before::Before;
 use node::Node;
-pub(crate) use pattern::Pattern;
-pub(crate) use structural::parts;
 
 /// The structural schema of one version of a custom resource.
 #[derive(Debug)]
@@ -88,9 +84,9 @@ impl Schema {
         prune::prune(&self.root, object)
     }
 
-    /// How whole objects merge in server-side apply.
-    pub(crate) fn place(&self) -> CustomMergeSchema<'_> {
-        CustomMergeSchema::root(&self.root)
+    /// What is said about whole objects.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
     }
 
     /// Fills in what the object leaves out.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::accounts::Signer;
-use crate::auth::{Auth, Authorization, Rule, User};
+use crate::auth::{Auth, Authorization, Rule};
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
 use crate::fault::Faults;
@@ -18,6 +18,7 @@ use crate::service::ApiService;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Image, Store};
+use crate::user::User;
 use crate::webhook::backend::Webhooks;
 use crate::write::apply::tracking::{Tracking, Writer};
 
@@ -220,7 +221,7 @@ impl Builder {
             owners: Owners::default(),
             touched: std::collections::VecDeque::new(),
             served: std::collections::BTreeMap::new(),
-            openapi: crate::openapi::Cache::default(),
+            openapi: crate::openapi::cache::Cache::default(),
             collects: self.collects,
             creates_accounts: self.creates_accounts || self.auth.uses_roles(),
             rbac: self.auth.uses_roles().then(Arc::default),

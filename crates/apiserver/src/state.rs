@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::auth::User;
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
 use crate::failure::Failure;
@@ -18,13 +17,14 @@ use crate::filter::Filter;
 use crate::ids::Ids;
 use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
-use crate::openapi;
+use crate::openapi::cache::Cache;
 use crate::query::Query;
 use crate::rbac::Rbac;
-use crate::rbac::index::GROUP;
+use crate::rbac::rule::GROUP;
 use crate::route::ResourcePath;
 use crate::store::Store;
 use crate::target::Target;
+use crate::user::User;
 use crate::webhook;
 use crate::webhook::hook::Hooks;
 use crate::webhook::replay::Replay;
@@ -43,7 +43,7 @@ pub(crate) struct State {
     /// The specs of the definitions whose kinds are served, by the name of the definition.
     pub(crate) served: BTreeMap<String, Value>,
     /// The documents of custom kinds that were made.
-    pub(crate) openapi: openapi::Cache,
+    pub(crate) openapi: Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
     /// Whether every namespace gets the service account `default`.

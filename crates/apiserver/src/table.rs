@@ -13,17 +13,17 @@ mod age;
 mod builtin;
 mod cells;
 mod column;
-mod custom;
+pub(crate) mod custom;
 mod jsonpath;
 
 use serde_json::{Value, json};
 
 use self::age::Now;
 use self::builtin::BuiltIn;
-pub(crate) use self::custom::CustomColumns;
+use self::custom::CustomColumns;
 use crate::clock::WallClock;
 use crate::failure::Failure;
-use crate::kinds::{Kind, Version};
+use crate::kind::{Kind, Version};
 
 /// Which table is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::kinds::{Registered, Version};
+use crate::kind::Version;
+use crate::kinds::Registered;
 use crate::object::Key;
 
 /// What a path points at, once its kind is known.

@@ -27,8 +27,8 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Event, Range, encode_line};
 use crate::target::Target;
+use crate::webhook::caller::Caller;
 use crate::webhook::convert;
-use crate::webhook::dispatch::Caller;
 
 /// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);

@@ -9,14 +9,17 @@
 //!
 //! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] what it
 //! is asked about, `matching` which webhooks are asked, [`review`] the question and the answer on
-//! the wire, [`client`], `trust` and [`backend`] how it is reached, [`dispatch`] the order in which
-//! webhooks are called, [`convert`] conversion, and [`replay`] the seam to writes.
+//! the wire, [`client`], `trust` and [`backend`] how it is reached, [`conversion`] how a definition
+//! has its objects converted and [`convert`] the doing, [`dispatch`] the order in which webhooks
+//! are called, and [`replay`] the seam to writes; [`caller`] is what every call needs.
 //!
 //! Invariant: nothing here holds the lock of the state while it waits.
 
 pub(crate) mod attributes;
 pub(crate) mod backend;
+pub(crate) mod caller;
 pub(crate) mod client;
+pub(crate) mod conversion;
 pub(crate) mod convert;
 pub(crate) mod dispatch;
 pub(crate) mod hook;

@@ -8,7 +8,19 @@ use crate::election::{ElectionEnd, Elector, Leadership};
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
-use crate::manager::OnLostLeadership;
+
+/// What a replica does when it no longer leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLostLeadership {
+    /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The
+    /// default, as in client-go and controller-runtime: the process may hold state from before the
+    /// new leader, and a restart discards it.
+    #[default]
+    End,
+    /// The controllers and tasks that need leadership are stopped, and the replica contends for the
+    /// Lease again. The caches stay warm. For reconcilers that keep no state of their own.
+    Standby,
+}
 
 /// This replica in the election. After a loss it may contend again.
 pub(crate) struct Candidacy {

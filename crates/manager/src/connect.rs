@@ -1,6 +1,5 @@
 //! Finds the cluster of a manager, makes its clients, and waits until its API server answers.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tower::BoxError;
 use windlass_informer::client::{error_chain, safe_message};
 use windlass_informer::{ClientStack, ConnectError, RequestError, SourceError};
 
-use crate::error::ManagerError;
+use crate::error::{ManagerError, NoCluster};
 use crate::options::Options;
 
 /// How long a manager tries at its start to get an answer of the API server.
@@ -40,31 +39,6 @@ pub(crate) struct Cluster {
     /// The URL of its API server; `None` if only the closure of `Manager::connect` knows it.
     pub(crate) server: Option<String>,
 }
-
-/// No client of a cluster can be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoCluster {
-    message: String,
-}
-
-impl NoCluster {
-    pub(crate) fn new(error: &BoxError) -> Self {
-        Self { message: safe_message(&**error) }
-    }
-}
-
-impl fmt::Display for NoCluster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot connect to a cluster: {}; choose a kubeconfig file with --kubeconfig and a \
-             context in it with --context",
-            self.message
-        )
-    }
-}
-
-impl std::error::Error for NoCluster {}
 
 impl Cluster {
     /// Finds the cluster: by `--kubeconfig`, `KUBECONFIG`, the service account of the pod, or
@@ -214,7 +188,7 @@ fn unusable(error: &KubeconfigError, found: &str) -> NoCluster {
             format!("{found}: {}", safe_message(error).replace("'\"", "'").replace("\"'", "'"))
         }
     };
-    NoCluster { message }
+    NoCluster::because(message)
 }
 
 /// Whether `--context` or `KUBECONFIG` requires a kubeconfig file.

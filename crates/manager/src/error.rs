@@ -1,9 +1,11 @@
 //! Why a manager ends with an error.
 
-use windlass_informer::InformerFailure;
+use std::fmt;
+
+use tower::BoxError;
+use windlass_informer::{InformerFailure, safe_message};
 use windlass_reconciler::{BuildError, InstallError, RunError};
 
-use crate::connect::NoCluster;
 use crate::election::InvalidElection;
 
 /// A manager cannot start, or cannot continue.
@@ -115,6 +117,36 @@ pub enum ManagerError {
         later: Vec<ManagerError>,
     },
 }
+
+/// No client of a cluster can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoCluster {
+    message: String,
+}
+
+impl NoCluster {
+    pub(crate) fn new(error: &BoxError) -> Self {
+        Self::because(safe_message(&**error))
+    }
+
+    /// `message` must have no secrets.
+    pub(crate) fn because(message: String) -> Self {
+        Self { message }
+    }
+}
+
+impl fmt::Display for NoCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot connect to a cluster: {}; choose a kubeconfig file with --kubeconfig and a \
+             context in it with --context",
+            self.message
+        )
+    }
+}
+
+impl std::error::Error for NoCluster {}
 
 impl ManagerError {
     /// Whether a task still runs that cannot be cancelled, so that the runtime cannot shut down.

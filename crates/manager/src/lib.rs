@@ -42,16 +42,16 @@ mod state;
 mod task;
 mod webhooks;
 
-pub use connect::NoCluster;
+pub use candidacy::OnLostLeadership;
 
 pub use controllers::{AnyController, OnWrite};
 pub use election::{
     ElectionEnd, Elector, ElectorBuilder, InvalidElection, InvalidTiming, Leadership, Timing,
 };
-pub use error::ManagerError;
+pub use error::{ManagerError, NoCluster};
 pub use fence::{Fence, TookTooLong};
 pub use logging::{Logging, LoggingError};
-pub use manager::{Manager, OnLostLeadership};
+pub use manager::Manager;
 pub use metrics::Metrics;
 pub use options::{LogFormat, Options, PlanFormat};
 pub use plan::OperatorPlan;

@@ -17,6 +17,7 @@ use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 
+use crate::candidacy::OnLostLeadership;
 use crate::connect::MakeClient;
 use crate::controllers::{AnyController, BuildOthers, OnWrite, PendingController};
 use crate::dashboard;
@@ -99,19 +100,6 @@ pub struct Manager {
     pub(crate) has_webhooks: bool,
     /// Made in the thread that builds the manager: its name is that of the test.
     pub(crate) evidence: Option<Evidence>,
-}
-
-/// What a replica does when it no longer leads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnLostLeadership {
-    /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The
-    /// default, as in client-go and controller-runtime: the process may hold state from before the
-    /// new leader, and a restart discards it.
-    #[default]
-    End,
-    /// The controllers and tasks that need leadership are stopped, and the replica contends for the
-    /// Lease again. The caches stay warm. For reconcilers that keep no state of their own.
-    Standby,
 }
 
 impl Manager {

@@ -8,9 +8,9 @@ use tokio::time::timeout;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{Plan, PlanRecorder, PlannedWrite, plan_crd};
 
-use crate::connect::{Cluster, NoCluster, wait_for_server};
+use crate::connect::{Cluster, wait_for_server};
 use crate::controllers::Parts;
-use crate::error::ManagerError;
+use crate::error::{ManagerError, NoCluster};
 use crate::manager::Manager;
 use crate::options::PlanFormat;
 use crate::run::connect_cluster;

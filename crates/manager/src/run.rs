@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use windlass_reconciler::InstallError;
 
-use crate::connect::{Cluster, NoCluster, wait_for_server};
+use crate::connect::{Cluster, wait_for_server};
 use crate::dashboard;
-use crate::error::ManagerError;
+use crate::error::{ManagerError, NoCluster};
 use crate::group::Group;
 use crate::http::{Endpoints, listen};
 use crate::manager::Manager;

@@ -7,13 +7,13 @@ use tokio::time::{sleep, timeout};
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::install_crd;
 
-use crate::candidacy::{Candidacy, Change};
-use crate::connect::{MakeClient, NoCluster};
+use crate::candidacy::{Candidacy, Change, OnLostLeadership};
+use crate::connect::MakeClient;
 use crate::controllers::{AnyController, Parts, add_checks};
 use crate::election::Elector;
-use crate::error::ManagerError;
+use crate::error::{ManagerError, NoCluster};
 use crate::group::Group;
-use crate::manager::{Manager, OnLostLeadership};
+use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::rights::{Review, Rights};
 use crate::state::{ControllerState, Phase, State};

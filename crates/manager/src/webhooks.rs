@@ -26,6 +26,7 @@ use windlass_webhook::certificates::{Certificates, Served, service_names};
 use windlass_webhook::{ClientTarget, Configurations, Webhooks};
 
 use self::install::Installation;
+pub(crate) use self::self_test::CHECK;
 use self::self_test::SelfTest;
 use crate::connect::is_in_pod;
 use crate::error::ManagerError;
@@ -40,9 +41,6 @@ use crate::options::{Options, base_url};
 
 /// The flag that sets the address. Errors name it.
 const FLAG: &str = "--webhook-bind-address";
-
-/// The readiness check.
-pub(crate) const CHECK: &str = "webhooks";
 
 /// Webhooks, and the name of their configurations, their Service and their Secret.
 pub(crate) struct NamedWebhooks {

@@ -109,7 +109,7 @@ impl Cluster {
             Ok(client) => client,
             Err(error) => panic!("{} cannot be used: {}", path.display(), causes(&error)),
         };
-        let namespace = crate::objects::new_namespace(&client, PREFIX).await;
+        let namespace = crate::namespace::new_namespace(&client, PREFIX).await;
         Self::new(Server::Existing(Box::new(config)), namespace, false)
     }
 

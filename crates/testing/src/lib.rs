@@ -99,6 +99,7 @@ mod diff;
 mod events;
 mod expect;
 mod manifests;
+mod namespace;
 mod objects;
 mod part;
 mod quiet;

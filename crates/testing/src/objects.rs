@@ -3,13 +3,12 @@
 use std::fmt::Debug;
 use std::panic::Location;
 
-use kube::Client;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ObjectList;
 use kube::core::request::Request;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass::informer::Scope;
 use windlass::reconciler::StaticResource;
 
@@ -184,27 +183,6 @@ impl Cluster {
         };
         let namespace = <K::Scope as Scope>::NAMESPACED.then(|| namespace.to_owned());
         Named { kind: K::kind(&()).into_owned(), namespace, name: name.to_owned() }
-    }
-}
-
-/// Makes a namespace that nobody else has.
-///
-/// # Panics
-/// If the server refuses it.
-pub(crate) async fn new_namespace(client: &Client, prefix: &str) -> String {
-    let namespace = json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"generateName": format!("{prefix}-")},
-    });
-    let sent = async {
-        let request = Request::new("/api/v1/namespaces");
-        let request = request.create(&PostParams::default(), namespace.to_string().into_bytes());
-        client.request::<Value>(request.map_err(kube::Error::BuildRequest)?).await
-    };
-    match sent.await {
-        Ok(made) => made["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        Err(error) => panic!("the namespace cannot be created: {}", causes(&error)),
     }
 }
 

@@ -18,6 +18,7 @@
 
 mod api;
 mod authority;
+mod clock;
 mod error;
 mod keeper;
 mod plan;
@@ -40,6 +41,7 @@ pub use self::secret::SECRET_TYPE;
 pub use self::served::{CertificateState, Served};
 
 use self::api::Requests;
+use self::clock::Clock;
 use self::keeper::Keeper;
 use self::schedule::{LIFETIME, Schedule};
 use self::target::Target;
@@ -77,10 +79,6 @@ pub struct Certificates {
     keeper: Keeper,
     client: kube::Client,
 }
-
-/// The wall clock.
-#[derive(Clone)]
-struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 /// The names by which the API server calls a Service.
 pub fn service_names(service: &str, namespace: &str) -> [String; 2] {
@@ -216,11 +214,5 @@ impl fmt::Debug for Certificates {
             .field("names", names)
             .field("served", served)
             .finish_non_exhaustive()
-    }
-}
-
-impl Clock {
-    fn now(&self) -> Timestamp {
-        (self.0)()
     }
 }

@@ -73,6 +73,7 @@ mod clock;
 mod deployment;
 mod disruption;
 mod endpoint_slice;
+mod error;
 mod job;
 mod kubelet;
 mod nodes;
@@ -83,4 +84,5 @@ mod scheduler;
 mod stateful_set;
 mod workloads;
 
-pub use workloads::{RUN_TIME, START_DELAY, Workloads, WorkloadsError};
+pub use error::WorkloadsError;
+pub use workloads::{RUN_TIME, START_DELAY, Workloads};

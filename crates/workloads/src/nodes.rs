@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::addresses::Network;
 use crate::clock::stored;
+use crate::error::WorkloadsError;
 use crate::objects::Node;
-use crate::workloads::WorkloadsError;
 
 /// The version of Kubernetes that nodes say they are of: that of the embedded API server.
 const KUBELET_VERSION: &str = "v1.36.3";

@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
 use windlass::manager::AnyController;
-use windlass::reconciler::{BuildError, RunError};
+use windlass::reconciler::RunError;
 
 use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
+use crate::error::WorkloadsError;
 use crate::kubelet::Pace;
 use crate::{
     deployment, disruption, endpoint_slice, job, kubelet, nodes, replica_set, scheduler,
@@ -56,31 +57,6 @@ pub struct Workloads {
     workers: usize,
     wall_time: Option<Timestamp>,
     pods_only: bool,
-}
-
-/// Why the workloads do not run.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkloadsError {
-    /// A controller cannot be put together: the factory's informers are asked for in another form
-    /// by somebody else.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A controller cannot begin, because a cache is not complete in time.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// More nodes than there are ranges of addresses for.
-    #[error("there can be {NODES_MAX} nodes, not {0}")]
-    TooManyNodes(u32),
-    /// A node cannot be created.
-    #[error("node {name} cannot be created")]
-    Node {
-        /// Its name.
-        name: String,
-        /// What the server says.
-        #[source]
-        error: Arc<kube::Error>,
-    },
 }
 
 impl Workloads {

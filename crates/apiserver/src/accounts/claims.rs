@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ISSUER, texts};
-use crate::auth::User;
+use crate::user::User;
+
+/// Who issues tokens, and whom they are for unless they say otherwise: this server.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// The claims of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,4 +128,10 @@ impl Reference {
         let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
         Self { name: text("name"), uid: text("uid") }
     }
+}
+
+/// The texts of a list.
+pub(super) fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
 }

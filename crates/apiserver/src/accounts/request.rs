@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Claims, ISSUER, Reference, Signer, texts};
+use super::Signer;
+use super::claims::{Claims, ISSUER, Reference, texts};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{metadata_mut, text};

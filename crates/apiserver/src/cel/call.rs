@@ -8,11 +8,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::convert;
-use super::eval::{Evaluation, Stop, show};
+use super::eval::{Evaluation, show};
 use super::format;
 use super::library;
+use super::stop::Stop;
 use super::value::{Key, Order, Val};
-use crate::schema::Pattern;
+use crate::schema::pattern::Pattern;
 
 /// The largest list that `lists.range` makes.
 const RANGE_MAX: i64 = 100_000;

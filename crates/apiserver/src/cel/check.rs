@@ -265,7 +265,7 @@ impl Checker {
         let Some(last) = args.last() else { return };
         let Kind::Literal(Val::String(text)) = &last.kind else { return };
         let wrong = match name {
-            "matches" => crate::schema::Pattern::new(text).is_err(),
+            "matches" => crate::schema::pattern::Pattern::new(text).is_err(),
             "duration" | "timestamp" => {
                 super::library::call(name, None, &[Val::String(text.clone())]).is_err()
             }

@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value as Json;
 
 use super::ast::Expr;
-use super::eval::{Evaluation, Stop};
+use super::eval::Evaluation;
 use super::parse;
 use super::rule;
+use super::stop::Stop;
 use super::types::{Object, Type};
 use super::value::{Key, Val};
 

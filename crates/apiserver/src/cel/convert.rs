@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value;
 
-use super::eval::Stop;
+use super::stop::Stop;
 use super::value::Val;
 
 pub(super) fn int(value: &Val) -> Result<Val, Stop> {

@@ -8,7 +8,7 @@ use super::field_path;
 use super::parse;
 use super::rule::Rule;
 use crate::field_error::{FieldError, go_json};
-use crate::schema::parts;
+use crate::schema::structural::parts;
 
 /// Compiles the rules of a schema and of all places below it.
 pub(super) fn compile(

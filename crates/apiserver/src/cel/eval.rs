@@ -10,36 +10,17 @@ use std::sync::Arc;
 use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
 use super::call;
 use super::declarations::named_type;
+use super::stop::Stop;
 use super::value::{Key, Val};
 
 /// What one expression may cost, as on the real server.
 pub(super) const CALL_LIMIT: u64 = 1_000_000;
 
-/// Why an evaluation has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The expression is wrong for these values.
-    Error(String),
-    /// It costs too much.
-    Cost,
-}
-
-impl Stop {
-    pub(super) fn error(text: impl Into<String>) -> Self {
-        Self::Error(text.into())
-    }
-
-    /// Nothing is declared for values of these types.
-    pub(super) fn no_overload() -> Self {
-        Self::error("no such overload")
-    }
-}
-
 /// One evaluation of an expression.
 pub(super) struct Evaluation {
     variables: Vec<(Arc<str>, Val)>,
     pub(super) cost: u64,
-    pub(super) patterns: BTreeMap<Arc<str>, Arc<crate::schema::Pattern>>,
+    pub(super) patterns: BTreeMap<Arc<str>, Arc<crate::schema::pattern::Pattern>>,
 }
 
 impl Evaluation {

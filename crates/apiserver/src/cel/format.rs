@@ -7,7 +7,7 @@
 use kube_cel::cel;
 
 use super::convert;
-use super::eval::Stop;
+use super::stop::Stop;
 use super::value::{Key, List, Val};
 use crate::field_error::go_quote;
 

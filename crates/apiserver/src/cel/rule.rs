@@ -7,9 +7,10 @@ use serde_json::Value as Json;
 
 use super::ast::Expr;
 use super::check::{self, Checked};
-use super::eval::{Evaluation, Stop};
+use super::eval::Evaluation;
 use super::issue::{self, Issue};
 use super::parse;
+use super::stop::Stop;
 use super::types::Type;
 use super::value::Val;
 use crate::field_error::{FieldError, REQUIRED};

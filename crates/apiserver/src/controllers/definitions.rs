@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::crd;
 use crate::fields::{finalizers, is_terminating, set_finalizers};
-use crate::kinds::{Kind, Origin, Registered, Version};
+use crate::kind::{Kind, Origin, Version};
+use crate::kinds::Registered;
 use crate::object::Key;
 use crate::state::{State, Touched};
 use crate::write::delete::{CRD_CLEANUP, DeleteOptions};

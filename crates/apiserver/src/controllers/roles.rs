@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::object::{Key, Stored};
-use crate::rbac::index::GROUP;
+use crate::rbac::rule::GROUP;
 use crate::selector::object::selects;
 use crate::state::State;
 

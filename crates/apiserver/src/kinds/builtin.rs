@@ -12,7 +12,7 @@
 mod row;
 
 use self::row::{Row, cluster, namespaced};
-use super::{Dependents, Generation, Kind, StatusMetadata, Verbs};
+use crate::kind::{Dependents, Generation, Kind, StatusMetadata, Verbs};
 use crate::metadata::NameRule;
 
 /// The built-in kinds, in the order of discovery.
@@ -41,31 +41,6 @@ const EVENT_LABELS: &[&str] = &[
     "reportingComponent",
     "source",
     "type",
-];
-
-/// The labels of `events.k8s.io/v1` events that a field selector may use.
-const NEW_EVENT_LABELS: &[&str] = &[
-    "reason",
-    "regarding.kind",
-    "regarding.namespace",
-    "regarding.name",
-    "regarding.uid",
-    "regarding.apiVersion",
-    "regarding.resourceVersion",
-    "regarding.fieldPath",
-    "reportingController",
-    "type",
-];
-
-/// What `events.k8s.io/v1` calls the fields of a core event.
-const EVENT_RENAMES: &[(&str, &str)] = &[
-    ("involvedObject", "regarding"),
-    ("message", "note"),
-    ("source", "deprecatedSource"),
-    ("firstTimestamp", "deprecatedFirstTimestamp"),
-    ("lastTimestamp", "deprecatedLastTimestamp"),
-    ("count", "deprecatedCount"),
-    ("reportingComponent", "reportingController"),
 ];
 
 /// The labels of pods that a field selector may use; `spec.host` is an old name of `spec.nodeName`,
@@ -317,6 +292,8 @@ const APPS: &[Row] = &[
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn find(group: &str, plural: &str) -> Kind {
@@ -382,5 +359,22 @@ mod tests {
     fn deleting_a_pod_answers_with_the_pod_and_deleting_a_config_map_with_a_status() {
         assert!(find("", "pods").rules.returns_deleted);
         assert!(!find("", "configmaps").rules.returns_deleted);
+    }
+
+    #[test]
+    fn an_event_is_stored_under_the_core_names_and_shown_under_the_new_ones() {
+        let kinds = builtin();
+        let event = kinds
+            .iter()
+            .find(|kind| kind.is("events.k8s.io", "events"))
+            .expect("the kind must exist");
+        let version = event.storage();
+        let shown = json!({"regarding": {"kind": "Pod"}, "note": "n", "reportingController": "c", "reason": "r"});
+        let stored = json!({"involvedObject": {"kind": "Pod"}, "message": "n", "reportingComponent": "c", "reason": "r"});
+        let mut object = shown.clone();
+        version.to_stored(&mut object);
+        assert_eq!(object, stored);
+        version.to_shown(&mut object);
+        assert_eq!(object, shown);
     }
 }

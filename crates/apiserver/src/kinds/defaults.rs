@@ -26,7 +26,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::quantity::Quantity;
-use super::{Kind, Origin};
+use crate::kind::{Kind, Origin};
 use crate::schema::Schema;
 
 /// The fragments of the kinds, by plural; parsed when the first object is written, not when the

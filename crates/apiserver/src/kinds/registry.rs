@@ -11,7 +11,8 @@
 use std::sync::Arc;
 
 use super::builtin::{self, builtin};
-use super::{Kind, Origin, by_preference};
+use super::versions::by_preference;
+use crate::kind::{Kind, Origin};
 
 /// A small, stable number of a registered kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -224,7 +225,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Rules, Scale, Version};
+    use crate::kind::{Rules, Scale, Version};
 
     /// A custom kind with these versions, the first of them stored.
     pub(crate) fn custom(group: &str, plural: &str, kind: &str, versions: &[&str]) -> Kind {

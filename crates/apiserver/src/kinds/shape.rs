@@ -4,26 +4,24 @@
 //! another type is refused in the words of Go's decoder. Here the structs are data,
 //! `shape/shapes.txt`, recorded from a real server by the example `kinds`; [`table`] reads it,
 //! [`walk`] takes an object through it, and [`text`] and [`time`] are the types that decode
-//! themselves from a text. [`merging`] tells server-side apply how fields merge, [`patching`]
-//! strategic merge patches.
+//! themselves from a text. [`patching`] tells strategic merge patches how fields merge; for
+//! server-side apply, [`crate::merge_schema`] reads it from the table.
 //!
 //! Places are told in the order in which the object has its fields. The real server does the same,
 //! but has them in the order of the body, and our objects have theirs in the order of the alphabet.
 
-mod merging;
 mod patching;
-mod table;
+pub(crate) mod table;
 mod text;
 mod time;
 mod walk;
 
 use serde_json::Value;
 
-pub(crate) use self::merging::BuiltInMergeSchema;
 pub(crate) use self::patching::PatchPlace;
-use self::table::TABLE;
+use self::table::{OBJECT_META, TABLE};
 use self::walk::Walk;
-use super::Kind;
+use crate::kind::Kind;
 
 /// Makes of an object what decoding it into the type of its kind would make.
 ///
@@ -107,9 +105,6 @@ pub(crate) fn prune_metadata(object: &mut Value) -> Vec<String> {
     }
     unknown.into_iter().map(|name| format!("metadata.{name}")).collect()
 }
-
-/// The type of `metadata`.
-const OBJECT_META: &str = "meta.v1.ObjectMeta";
 
 #[cfg(test)]
 mod tests;

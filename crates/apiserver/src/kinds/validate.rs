@@ -5,18 +5,21 @@
 //! here is accepted. Which fields may not change is in [`immutable`]. The metadata is not this
 //! file's concern.
 
+mod change;
 mod event;
 mod immutable;
 mod pod;
 mod rbac;
+mod values;
 mod webhook;
 mod workload;
 
 use serde_json::{Map, Value, json};
 
-use super::{Kind, Origin};
+use self::values::{not_negative, text};
 use crate::field_error::FieldError;
-use crate::rbac::index::GROUP;
+use crate::kind::{Kind, Origin};
+use crate::rbac::rule::GROUP;
 
 pub(crate) use self::webhook::{check_review_versions, check_service, check_url};
 
@@ -68,24 +71,6 @@ pub(crate) fn validate_builtin_update(kind: &Kind, old: &Value, new: &Value) -> 
 fn require(value: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
     if text(value, field).is_none() {
         errors.push(FieldError::required(format!("{path}.{field}"), ""));
-    }
-}
-
-/// A field that is a text and not empty.
-fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
-    value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
-}
-
-/// A number that must not be negative, if it is there.
-fn not_negative(value: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
-    if let Some(number) = value.get(field)
-        && number.as_i64().is_some_and(|number| number < 0)
-    {
-        errors.push(FieldError::invalid(
-            format!("{path}.{field}"),
-            number,
-            "must be greater than or equal to 0",
-        ));
     }
 }
 

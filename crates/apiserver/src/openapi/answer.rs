@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use super::Made;
+use super::cache::Made;
 use crate::body::{self, Body};
 
 /// The answer to a request for a document at `path`, which may name the hash that it expects.

@@ -105,7 +105,8 @@ fn value(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Verbs, builtin};
+    use crate::kind::Verbs;
+    use crate::kinds::builtin;
 
     #[test]
     fn every_line_can_be_read_and_every_kind_is_there() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{CATALOG, KIND, META};
 use super::operation::reference;
-use crate::kinds::{Kind, Version};
+use crate::kind::{Kind, Version};
 
 /// The schema of an object.
 pub(super) fn object(kind: &Kind, version: &Version, schema: Option<&Value>) -> Value {

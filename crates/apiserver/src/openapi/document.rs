@@ -8,7 +8,8 @@ use super::catalog::{CATALOG, KIND, META};
 use super::custom;
 use super::operation::resource_list;
 use super::paths::Paths;
-use crate::kinds::{Group, Kind, Origin, Version};
+use crate::kind::{Kind, Origin, Version};
+use crate::kinds::Group;
 
 /// The document of a group and version; `definitions` are the specs of the group's custom kinds.
 pub(super) fn document(group: &Group, version: &str, definitions: &[Value]) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::catalog::{CATALOG, META};
 use super::operation::{Action, KindName, Operation, capital, parameter};
 use crate::discovery::{Subresource, subresources};
-use crate::kinds::{Kind, Verbs, Version};
+use crate::kind::{Kind, Verbs, Version};
 
 /// The paths of one kind in one of its versions.
 pub(super) struct Paths<'a> {

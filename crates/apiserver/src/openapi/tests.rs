@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::cache::Cache;
 use super::*;
 use crate::kinds::Registry;
 

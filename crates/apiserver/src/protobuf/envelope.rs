@@ -7,8 +7,8 @@ use super::decode::Decoding;
 use super::encode;
 use super::table::TABLE;
 use super::wire::{Reader, put_bytes};
+use crate::go_decoder::not_registered;
 use crate::json::{self, DEPTH_MAX};
-use crate::write::decode::not_registered;
 
 /// What every body starts with.
 const PREFIX: &[u8] = b"k8s\0";

@@ -155,5 +155,5 @@ fn raw(fields: &Map<String, Value>) -> Result<Value, String> {
         return Ok(Value::Null);
     }
     let read = crate::json::read(&bytes);
-    read.map(|read| read.value).map_err(|error| crate::write::decode::go_syntax(&error, &bytes))
+    read.map(|read| read.value).map_err(|error| crate::go_decoder::go_syntax(&error, &bytes))
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::index::GROUP;
+use super::rule::GROUP;
 use crate::fields::{metadata_mut, text};
 use crate::object::Key;
 use crate::state::State;

@@ -5,14 +5,14 @@
 
 use serde_json::{Map, Value};
 
-use super::index::{GROUP, RoleRef};
-use super::rule::{AccessTarget, Attributes, PolicyRule, quoted_list};
+use super::index::RoleRef;
+use super::rule::{AccessTarget, Attributes, GROUP, PolicyRule, quoted_list};
 use super::{MASTERS, Rbac, aggregate, coverage};
-use crate::auth::User;
 use crate::failure::Failure;
 use crate::field_error::go_quote;
 use crate::fields::text;
 use crate::target::Target;
+use crate::user::User;
 
 type Object = Map<String, Value>;
 

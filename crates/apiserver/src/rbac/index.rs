@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::rule::PolicyRule;
-use crate::auth::User;
+use super::rule::{GROUP, PolicyRule};
 use crate::field_error::go_quote;
-use crate::kinds::Kind;
+use crate::kind::Kind;
 use crate::object::Key;
-
-/// The group of roles and bindings.
-pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+use crate::user::User;
 
 /// Roles and bindings, ready to be asked. Cluster-wide ones have no namespace in their key.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
 
+/// The group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+
 /// What a request wants to do, as authorization sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {

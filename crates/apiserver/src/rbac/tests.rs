@@ -7,9 +7,10 @@ use super::coverage::{missing, steps};
 use super::index::Index;
 use super::rule::{AccessTarget, Attributes, PolicyRule};
 use super::{MASTERS, Rbac, aggregate};
-use crate::auth::User;
-use crate::kinds::{Kind, builtin, default_builtin, validate_builtin};
+use crate::kind::Kind;
+use crate::kinds::{builtin, default_builtin, validate_builtin};
 use crate::object::Key;
+use crate::user::User;
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -38,7 +39,7 @@ fn object(value: &Value) -> Map<String, Value> {
 }
 
 fn kind(plural: &str) -> Kind {
-    let found = builtin().into_iter().find(|kind| kind.is(super::index::GROUP, plural));
+    let found = builtin().into_iter().find(|kind| kind.is(super::rule::GROUP, plural));
     found.expect("the kinds of rbac must be built in")
 }
 

@@ -12,7 +12,7 @@ use super::value_type::Type;
 
 /// A format that the real server knows for the type it stands at.
 #[derive(Clone, Debug)]
-pub(super) struct Format {
+pub(crate) struct Format {
     /// As the schema spells it, which is how messages spell it.
     pub(super) name: String,
     check: Check,

@@ -12,36 +12,36 @@ use super::value_type::Type;
 
 /// The schema of one place.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// The types that are allowed: none means all, two stand for int-or-string.
-    pub(super) types: Vec<Type>,
-    pub(super) nullable: bool,
-    pub(super) format: Option<Format>,
-    pub(super) default: Option<Value>,
+    pub(crate) types: Vec<Type>,
+    pub(crate) nullable: bool,
+    pub(crate) format: Option<Format>,
+    pub(crate) default: Option<Value>,
     /// Whether fields that are not declared are kept.
-    pub(super) preserves_unknown: bool,
+    pub(crate) preserves_unknown: bool,
     /// Whether the value is an object of Kubernetes of its own.
-    pub(super) embedded: bool,
-    pub(super) map: MapKind,
-    pub(super) properties: BTreeMap<String, Node>,
-    pub(super) additional: Option<Additional>,
-    pub(super) items: Option<Box<Node>>,
-    pub(super) list: List,
-    pub(super) number: Number,
-    pub(super) text: Text,
-    pub(super) required: Vec<String>,
-    pub(super) min_properties: Option<i64>,
-    pub(super) max_properties: Option<i64>,
-    pub(super) choices: Vec<Value>,
-    pub(super) all_of: Vec<Node>,
-    pub(super) any_of: Vec<Node>,
-    pub(super) one_of: Vec<Node>,
-    pub(super) not: Option<Box<Node>>,
+    pub(crate) embedded: bool,
+    pub(crate) map: MapKind,
+    pub(crate) properties: BTreeMap<String, Node>,
+    pub(crate) additional: Option<Additional>,
+    pub(crate) items: Option<Box<Node>>,
+    pub(crate) list: List,
+    pub(crate) number: Number,
+    pub(crate) text: Text,
+    pub(crate) required: Vec<String>,
+    pub(crate) min_properties: Option<i64>,
+    pub(crate) max_properties: Option<i64>,
+    pub(crate) choices: Vec<Value>,
+    pub(crate) all_of: Vec<Node>,
+    pub(crate) any_of: Vec<Node>,
+    pub(crate) one_of: Vec<Node>,
+    pub(crate) not: Option<Box<Node>>,
 }
 
 /// What is said of the fields that are not declared by name.
 #[derive(Debug)]
-pub(super) enum Additional {
+pub(crate) enum Additional {
     /// `additionalProperties: true`.
     Allowed,
     /// `additionalProperties: false`.
@@ -52,16 +52,16 @@ pub(super) enum Additional {
 
 /// What is said of a list as a whole.
 #[derive(Debug, Default)]
-pub(super) struct List {
-    pub(super) min: Option<i64>,
-    pub(super) max: Option<i64>,
-    pub(super) unique: bool,
-    pub(super) kind: ListKind,
+pub(crate) struct List {
+    pub(crate) min: Option<i64>,
+    pub(crate) max: Option<i64>,
+    pub(crate) unique: bool,
+    pub(crate) kind: ListKind,
 }
 
 /// `x-kubernetes-list-type`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum ListKind {
+pub(crate) enum ListKind {
     #[default]
     Atomic,
     Set,
@@ -71,7 +71,7 @@ pub(super) enum ListKind {
 
 /// `x-kubernetes-map-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum MapKind {
+pub(crate) enum MapKind {
     /// Server-side apply merges field by field.
     #[default]
     Granular,
@@ -81,30 +81,30 @@ pub(super) enum MapKind {
 
 /// What is said of a number.
 #[derive(Debug, Default)]
-pub(super) struct Number {
-    pub(super) min: Option<Bound>,
-    pub(super) max: Option<Bound>,
-    pub(super) multiple_of: Option<f64>,
+pub(crate) struct Number {
+    pub(crate) min: Option<Bound>,
+    pub(crate) max: Option<Bound>,
+    pub(crate) multiple_of: Option<f64>,
 }
 
 /// An end of a range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
-    pub(super) limit: f64,
-    pub(super) exclusive: bool,
+pub(crate) struct Bound {
+    pub(crate) limit: f64,
+    pub(crate) exclusive: bool,
 }
 
 /// What is said of a text.
 #[derive(Debug, Default)]
-pub(super) struct Text {
-    pub(super) min: Option<i64>,
-    pub(super) max: Option<i64>,
-    pub(super) pattern: Option<Pattern>,
+pub(crate) struct Text {
+    pub(crate) min: Option<i64>,
+    pub(crate) max: Option<i64>,
+    pub(crate) pattern: Option<Pattern>,
 }
 
 impl Node {
     /// Reads a schema.
-    pub(super) fn read(schema: &Value) -> Self {
+    pub(crate) fn read(schema: &Value) -> Self {
         let types = if flag(schema, "x-kubernetes-int-or-string") {
             vec![Type::Integer, Type::String]
         } else {
@@ -148,7 +148,7 @@ impl Node {
     }
 
     /// The schema of a field, if it is declared or if all fields have one.
-    pub(super) fn field(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(node), _) => Some(node),
             (None, Some(Additional::Schema(node))) => Some(node),
@@ -172,7 +172,7 @@ impl Additional {
     }
 
     /// The schema that all fields follow, if there is one.
-    pub(super) fn schema(&self) -> Option<&Node> {
+    pub(crate) fn schema(&self) -> Option<&Node> {
         match self {
             Self::Schema(node) => Some(node),
             Self::Allowed | Self::Refused => None,
@@ -216,11 +216,11 @@ impl Number {
     }
 }
 
-pub(super) fn flag(schema: &Value, name: &str) -> bool {
+pub(crate) fn flag(schema: &Value, name: &str) -> bool {
     schema[name] == Value::Bool(true)
 }
 
-pub(super) fn texts(schema: &Value, name: &str) -> Vec<String> {
+pub(crate) fn texts(schema: &Value, name: &str) -> Vec<String> {
     let items = schema[name].as_array().into_iter().flatten();
     items.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 
 /// A JSON type as schemas name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Array,
     Boolean,
     Integer,
@@ -13,10 +13,10 @@ pub(super) enum Type {
 
 impl Type {
     /// All types, in the order in which messages list them.
-    pub(super) const NAMES: [&str; 6] =
+    pub(crate) const NAMES: [&str; 6] =
         ["array", "boolean", "integer", "number", "object", "string"];
 
-    pub(super) fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "array" => Self::Array,
             "boolean" => Self::Boolean,
@@ -28,7 +28,7 @@ impl Type {
         })
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Array => "array",
             Self::Boolean => "boolean",

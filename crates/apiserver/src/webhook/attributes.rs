@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::auth::User;
 use crate::kinds::Registered;
+use crate::user::User;
 
 /// What is done to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use tower::{Service, ServiceExt};
 
-use super::client::ANSWER_MAX;
+/// Bytes that the answer of a webhook may have.
+pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

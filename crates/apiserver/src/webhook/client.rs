@@ -21,12 +21,9 @@ use tokio_rustls::rustls::{
     self, CertificateError, ClientConfig as TlsConfig, InvalidMessage, OtherError,
 };
 
-use super::backend::{Backend, Handler, Webhooks};
+use super::backend::{ANSWER_MAX, Backend, Handler, Webhooks};
 use super::trust::{Trust, Untrusted};
 use crate::field_error::go_quote;
-
-/// Bytes that the answer of a webhook may have.
-pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
 /// Where a webhook is: the `clientConfig` of a configuration or of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]

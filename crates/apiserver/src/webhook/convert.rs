@@ -9,44 +9,16 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::client::ClientConfig;
-use super::dispatch::{Caller, default_custom};
+use super::caller::Caller;
 use super::review::CONVERSION;
 use crate::field_error::{FieldError, join};
+use crate::kind::Version;
 use crate::kinds::{Registered, prune_metadata};
 use crate::metadata::names;
 use crate::object::Stored;
 
 /// How long a conversion may take, as on the real server.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How a definition has its objects converted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Conversion {
-    client: ClientConfig,
-    /// The version of reviews that the webhook is sent.
-    review_version: Option<&'static str>,
-}
-
-impl Conversion {
-    /// Reads `spec.conversion`; none if no webhook converts.
-    pub(crate) fn read(conversion: &Value) -> Option<Self> {
-        if conversion["strategy"] != "Webhook" {
-            return None;
-        }
-        let webhook = &conversion["webhook"];
-        let versions = webhook["conversionReviewVersions"].as_array().into_iter().flatten();
-        let known = |version: &Value| match version.as_str() {
-            Some("v1") => Some("v1"),
-            Some("v1beta1") => Some("v1beta1"),
-            _ => None,
-        };
-        Some(Self {
-            client: ClientConfig::read(&webhook["clientConfig"]),
-            review_version: versions.into_iter().find_map(known),
-        })
-    }
-}
 
 /// Converts one object, which has its type, to a version of its kind.
 ///
@@ -145,6 +117,16 @@ pub(crate) async fn stored(
         items[at] = Arc::new(Stored::draft(object, items[at].revision, of, to));
     }
     Ok(items)
+}
+
+/// Drops what the schema of a version does not know, and fills in its defaults if told so.
+pub(super) fn default_custom(of: &Registered, version: &str, object: &mut Value, defaults: bool) {
+    if let Some(schema) = of.version(version).and_then(Version::schema) {
+        schema.prune(object);
+        if defaults {
+            schema.default(object);
+        }
+    }
 }
 
 fn text(value: &Value, field: &str) -> String {

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::attributes::{Attributes, Operation};
 use super::backend::Webhooks;
-use super::convert;
+use super::caller::Caller;
+use super::convert::{self, default_custom};
 use super::hook::Hook;
 use super::matching::Place;
 use super::patch::{self, Unpatched};
 use super::review::{self, Answer, Unusable};
 use crate::failure::Failure;
-use crate::ids::Ids;
 use crate::json;
-use crate::kinds::{Registered, Version, decode_type, default_builtin, prune_metadata};
+use crate::kinds::{decode_type, default_builtin, prune_metadata};
 use crate::metadata;
 
 /// A write, and who may have to be asked about it.
@@ -34,13 +34,6 @@ pub(crate) struct Verdict {
     /// The object, if one of them has changed it; or the refusal.
     pub(crate) result: Result<Option<Value>, Failure>,
     pub(crate) warnings: Vec<String>,
-}
-
-/// What is needed to call a webhook.
-pub(crate) struct Caller<'a> {
-    pub(crate) webhooks: &'a Webhooks,
-    /// Where the uids of reviews come from.
-    pub(crate) ids: &'a mut Ids,
 }
 
 /// A call that did not answer the question.
@@ -338,14 +331,4 @@ fn decoded(write: &Attributes, version: &str, mut object: Value) -> Result<Value
     prune_metadata(&mut object);
     default_custom(of, version, &mut object, true);
     Ok(object)
-}
-
-/// Drops what the schema of a version does not know, and fills in its defaults if told so.
-pub(super) fn default_custom(of: &Registered, version: &str, object: &mut Value, defaults: bool) {
-    if let Some(schema) = of.version(version).and_then(Version::schema) {
-        schema.prune(object);
-        if defaults {
-            schema.default(object);
-        }
-    }
 }

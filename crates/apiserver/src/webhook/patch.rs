@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use crate::go_decoder::{go_syntax, go_type};
 use crate::json;
-use crate::write::decode::{go_syntax, go_type};
 use crate::write::patch::Operation;
 
 /// Why there is no patched object.

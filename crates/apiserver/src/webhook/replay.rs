@@ -11,14 +11,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::backend::Webhooks;
+use super::caller::Caller;
 use super::convert;
-use super::dispatch::{self, Caller, Verdict, Write};
-use crate::auth::User;
+use super::dispatch::{self, Verdict, Write};
 use crate::clock::WallClock;
 use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::kinds::Registered;
 use crate::state::State;
+use crate::user::User;
 
 /// How often a write is attempted whose object changes all the time. The real server repeats a
 /// patch five times; here each phase takes an attempt of its own.

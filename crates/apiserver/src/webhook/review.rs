@@ -6,8 +6,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::attributes::Attributes;
+use crate::go_decoder::{go_syntax, go_type, not_registered};
 use crate::json;
-use crate::write::decode::{go_syntax, go_type, not_registered};
 
 /// The answer of an admission webhook.
 #[derive(Debug, PartialEq)]

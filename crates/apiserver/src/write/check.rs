@@ -7,8 +7,10 @@ use crate::crd;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{finalizers, text};
+use crate::kind::Version;
 use crate::kinds::{validate_builtin, validate_builtin_update};
 use crate::metadata;
+use crate::schema::Schema;
 use crate::target::Target;
 
 /// A 422 if there is anything wrong with a new object, a 500 if that cannot be found out.
@@ -27,7 +29,7 @@ pub(super) fn create(
     if kind.is_builtin() {
         errors.extend(finalizer_errors(object));
         errors.extend(validate_builtin(kind, &value));
-    } else if let Some(schema) = target.version().usable_schema()? {
+    } else if let Some(schema) = usable_schema(target.version())? {
         errors.extend(schema.validate(&value));
         errors.extend(scale_errors(target, &value));
         warnings.extend(schema.check_rules(&typed(target, &value), None, &mut errors));
@@ -58,7 +60,7 @@ pub(super) fn update(
         if kind.is("apps", "controllerrevisions") && new["data"] != old["data"] {
             errors.push(FieldError::invalid("data", &new["data"], "field is immutable"));
         }
-    } else if let Some(schema) = target.version().usable_schema()? {
+    } else if let Some(schema) = usable_schema(target.version())? {
         errors.extend(match target.subresource.as_str() {
             "status" => schema.validate_status_update(&new, &old),
             _ => schema.validate_update(&new, &old),
@@ -68,6 +70,21 @@ pub(super) fn update(
         warnings.extend(schema.check_rules(&new, Some(&old), &mut errors));
     }
     refuse_if_any(target, &target.name, &errors)
+}
+
+/// The schema of a version, if it has one.
+///
+/// # Errors
+/// A 500 if there is a schema that cannot be used: an object that nobody can check is not written.
+fn usable_schema(version: &Version) -> Result<Option<&Schema>, Failure> {
+    match &version.declared_schema {
+        None => Ok(None),
+        Some(Ok(schema)) => Ok(Some(schema)),
+        Some(Err(why)) => Err(Failure::internal_error(&format!(
+            "the schema of version {} cannot be used, so its objects cannot be written: {why}",
+            version.name
+        ))),
+    }
 }
 
 /// The object with its type, which rules may look at.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::patch::misfit;
 use crate::failure::Failure;
 use crate::field_error::{FieldError, go_quote};
 use crate::fields::text;
+use crate::go_decoder::{go_syntax, go_type, not_registered};
 use crate::json;
 use crate::kinds::{Registry, convert_builtin, decode_builtin, decode_type, prune_metadata};
 use crate::metadata;
@@ -350,6 +350,11 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// What a strategic merge patch makes is of a wrong type; `patch` is what is left of it.
+pub(super) fn misfit(patch: &str, why: &str) -> Failure {
+    Failure::invalid("", "", "", &[FieldError::invalid_str("patch", patch, why)])
+}
+
 /// Whether a body says that it is protobuf.
 pub(crate) fn is_protobuf(content_type: Option<&str>) -> bool {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -391,13 +396,6 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Rea
     }
 }
 
-/// What Go's scheme says about a kind that nobody registered.
-pub(crate) fn not_registered(kind: &str, version: &str) -> String {
-    format!(
-        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-    )
-}
-
 /// Evictions of the old version are still taken, though nobody serves anything else of it. Both
 /// versions have the same fields.
 fn is_old_eviction(version: &str, kind: &str) -> bool {
@@ -431,65 +429,4 @@ fn summary(body: &[u8]) -> String {
             hex + more
         }
     }
-}
-
-/// A JSON type in the words of Go's decoder.
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// A syntax error in the words of Go's decoder, as far as they can be told from ours.
-pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    if error.to_string().starts_with("recursion limit") {
-        return format!(
-            "the body is nested deeper than {} levels, which this embedded API server does not read",
-            json::DEPTH_MAX
-        );
-    }
-    let line = body.split(|&byte| byte == b'\n').nth(error.line().saturating_sub(1));
-    let Some(line) = line else { return error.to_string() };
-    let column = error.column().saturating_sub(1);
-    let Some(&byte) = line.get(column) else { return error.to_string() };
-    let shown = match byte {
-        b'\'' => "\\'".to_owned(),
-        0x20..=0x7e => char::from(byte).to_string(),
-        _ => format!("\\u{:04x}", u32::from(char::from(byte))),
-    };
-    let context = error.to_string();
-    let place = if context.starts_with("trailing characters") {
-        "after top-level value".to_owned()
-    } else if context.starts_with("key must be a string") {
-        "looking for beginning of object key string".to_owned()
-    } else if context.starts_with("expected `,` or `}`") {
-        "after object key:value pair".to_owned()
-    } else if context.starts_with("expected `,` or `]`") {
-        "after array element".to_owned()
-    } else if context.starts_with("expected `:`") {
-        "after object key".to_owned()
-    } else {
-        literal(line, column).unwrap_or_else(|| "looking for beginning of value".to_owned())
-    };
-    format!("invalid character '{shown}' {place}")
-}
-
-/// If a literal such as `null` is misspelt at this column: which, and what should stand there.
-fn literal(line: &[u8], column: usize) -> Option<String> {
-    ["null", "true", "false"].into_iter().find_map(|literal| {
-        let known = (1..literal.len()).rev().find(|&known| {
-            column >= known
-                && line.get(column - known..column) == Some(&literal.as_bytes()[..known])
-        })?;
-        let expected = char::from(literal.as_bytes()[known]);
-        Some(format!("in literal {literal} (expecting '{expected}')"))
-    })
 }

@@ -6,12 +6,13 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::decode::not_registered;
 use super::{Answer, Written};
 use crate::failure::{Failure, details};
 use crate::field_error::FieldError;
 use crate::fields::{finalizers, is_terminating, metadata_mut, set_finalizers, text};
-use crate::kinds::{Dependents, Kind, Registered};
+use crate::go_decoder::not_registered;
+use crate::kind::{Dependents, Kind};
+use crate::kinds::Registered;
 use crate::object::{Key, Stored};
 use crate::query::{Query, is_dry_run};
 use crate::state::State;

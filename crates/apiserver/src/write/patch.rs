@@ -5,9 +5,9 @@ mod strategic;
 
 use serde_json::{Map, Value};
 
-use super::decode::{Decoder, go_syntax, go_type};
+use super::decode::{Decoder, misfit};
 use crate::failure::Failure;
-use crate::field_error::FieldError;
+use crate::go_decoder::{go_syntax, go_type};
 use crate::json;
 use crate::kinds::{PatchPlace, convert};
 use crate::target::Target;
@@ -118,11 +118,6 @@ impl Patch {
         }
         Ok(value)
     }
-}
-
-/// What a strategic merge patch makes is of a wrong type; `patch` is what is left of it.
-pub(super) fn misfit(patch: &str, why: &str) -> Failure {
-    Failure::invalid("", "", "", &[FieldError::invalid_str("patch", patch, why)])
 }
 
 /// RFC 7386: members replace members, null removes them.

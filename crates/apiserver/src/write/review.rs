@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Access;
 use crate::accounts::Claims;
-use crate::auth::User;
 use crate::failure::Failure;
 use crate::fields::metadata_mut;
 use crate::state::State;
 use crate::target::Target;
+use crate::user::User;
 use crate::webhook::attributes::user_info;
 
 pub(crate) use self::token::open_token;

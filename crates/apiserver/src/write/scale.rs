@@ -10,7 +10,7 @@ use super::decode::Decoder;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{metadata_mut, text};
-use crate::kinds::Scale;
+use crate::kind::Scale;
 use crate::state::State;
 use crate::target::Target;
 

@@ -11,7 +11,7 @@ use super::{Written, apply_defaults, check, service};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{is_terminating, metadata_mut, nothing_holds, text};
-use crate::kinds::StatusMetadata;
+use crate::kind::StatusMetadata;
 use crate::metadata;
 use crate::object::Stored;
 use crate::query::version_number;

@@ -17,7 +17,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::Shared;
 use crate::http::Report;
 use crate::http::report::Clock;
-use crate::http::routes::{DebugQuery, NotMade};
+use crate::http::report::DebugQuery;
+use crate::http::routes::NotMade;
 
 /// How often a stream sends a summary.
 const PERIOD: Duration = Duration::from_secs(1);

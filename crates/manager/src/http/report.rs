@@ -30,7 +30,7 @@ pub use story::{LinkReport, StoryReport, StoryRun};
 pub use trouble::{TroubleKind, TroubleReport};
 
 pub(crate) use clock::Clock;
-pub(crate) use select::{Unknown, list};
+pub(crate) use select::{DebugQuery, Unknown, list};
 pub(crate) use trouble::troubles;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +38,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde::Serialize;
 use windlass_informer::SharedInformerFactory;
 
-use super::routes::DebugQuery;
 use crate::connect::is_in_pod;
 use crate::election::Leadership;
 use crate::state::{ElectionState, State};

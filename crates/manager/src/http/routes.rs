@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
 use super::checks::{Answer, Checks, Probe};
-use super::report::Unknown;
+use super::report::{DebugQuery, Unknown};
 
 /// The media type of `OpenMetrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -65,18 +65,6 @@ pub(crate) fn metrics(encode: impl Fn() -> String + Send + Sync + 'static) -> Ro
     let encode = Arc::new(encode);
     let metrics = async move || ([(header::CONTENT_TYPE, OPEN_METRICS)], encode());
     Router::new().route("/metrics", get(metrics))
-}
-
-/// The query of `/debug/windlass`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub(crate) struct DebugQuery {
-    /// Only this controller.
-    pub(crate) controller: Option<String>,
-    /// Only this key.
-    pub(crate) key: Option<String>,
-    /// At most this many keys and runs of each controller.
-    pub(crate) limit: Option<usize>,
 }
 
 /// The query of `/debug/windlass/story`.

@@ -13,8 +13,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use windlass_webhook::certificates::Served;
 
-use super::CHECK;
 use crate::http::checks::{Checks, Finding, Probe};
+
+/// The name of the readiness check of webhooks.
+pub(crate) const CHECK: &str = "webhooks";
 
 /// Nothing is served at `/`. Any HTTP answer will do, also a 404.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: webhooks\r\nconnection: close\r\n\r\n";

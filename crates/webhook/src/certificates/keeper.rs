@@ -11,9 +11,9 @@
 
 use tokio::time::Instant;
 
-use super::Clock;
 use super::api::{Address, Refusal, Requests};
 use super::authority::{Authority, Certificate, MakeError};
+use super::clock::Clock;
 use super::error::CertificatesError;
 use super::plan::{Authorities, Situation};
 use super::schedule::Schedule;

@@ -9,8 +9,8 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use super::Clock;
 use super::authority::Certificate;
+use super::clock::Clock;
 use super::error::CertificatesError;
 
 /// What a server presents in handshakes. It is replaced in place by

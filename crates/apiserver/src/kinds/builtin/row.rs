@@ -1,11 +1,35 @@
 //! One row of the table of built-in kinds, written as a chain: what a kind is, then how it differs
 //! from most.
 
-use super::super::{
+use crate::kind::{
     Dependents, Generation, Kind, Origin, Rules, Scale, StatusMetadata, Verbs, Version,
 };
-use super::{EVENT_RENAMES, NEW_EVENT_LABELS};
 use crate::metadata::NameRule;
+
+/// The labels of `events.k8s.io/v1` events that a field selector may use.
+const NEW_EVENT_LABELS: &[&str] = &[
+    "reason",
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reportingController",
+    "type",
+];
+
+/// What `events.k8s.io/v1` calls the fields of a core event.
+const EVENT_RENAMES: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
 
 /// One kind of the table, with the fields of [`Kind`], its only [`Version`] and [`Rules`]. Its
 /// singular name is its kind in lower case, without exception.

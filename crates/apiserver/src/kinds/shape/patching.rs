@@ -2,7 +2,7 @@
 //! where it looks for that in vain.
 
 use super::table::{Field, Patching, Shape, TABLE, Table, Type};
-use crate::kinds::Kind;
+use crate::kind::Kind;
 
 /// A place in a built-in type, as a strategic merge patch comes by it.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +90,8 @@ fn not_found(of: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::{Origin, Verbs};
     use crate::kinds::builtin;
-    use crate::kinds::{Origin, Verbs};
 
     #[test]
     fn every_kind_that_can_be_patched_has_a_place() {

@@ -10,12 +10,15 @@ use std::sync::LazyLock;
 
 /// The shapes of the built-in kinds; read when the first object is decoded, not when the server
 /// starts.
-pub(super) static TABLE: LazyLock<Table> =
+pub(crate) static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("shapes.txt")));
+
+/// The type of `metadata`.
+pub(crate) const OBJECT_META: &str = "meta.v1.ObjectMeta";
 
 /// All shapes.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// Version and kind, as in `apps/v1` and `Deployment`, and the name of the type.
     kinds: Vec<((&'static str, &'static str), &'static str)>,
     types: Vec<Type>,
@@ -23,36 +26,36 @@ pub(super) struct Table {
 
 /// A struct of Go.
 #[derive(Debug)]
-pub(super) struct Type {
+pub(crate) struct Type {
     /// Its name, as in `core.v1.PodSpec`.
     name: &'static str,
-    pub(super) fields: Vec<Field>,
+    pub(crate) fields: Vec<Field>,
     /// Whether a value of it is applied as a whole, and not field by field.
-    pub(super) atomic: bool,
+    pub(crate) atomic: bool,
 }
 
 /// A field of a struct.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(crate) struct Field {
     /// Its name in JSON.
-    pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
     /// The embedded structs that Go holds it in, joined by dots; mostly none.
-    pub(super) inline: &'static str,
-    pub(super) merging: Merging,
-    pub(super) patching: Patching,
+    pub(crate) inline: &'static str,
+    pub(crate) merging: Merging,
+    pub(crate) patching: Patching,
     /// Whether Go writes it also where it is empty.
-    pub(super) always: bool,
+    pub(crate) always: bool,
     /// What it is where it is left out, if that is a text.
-    pub(super) default: Option<&'static str>,
+    pub(crate) default: Option<&'static str>,
 }
 
 /// How a value merges with another one in server-side apply.
 #[derive(Debug, Default)]
-pub(super) struct Merging {
-    pub(super) list: Listing,
+pub(crate) struct Merging {
+    pub(crate) list: Listing,
     /// Whether a map or struct is applied as a whole; if nothing is said, the type decides.
-    pub(super) atomic: Option<bool>,
+    pub(crate) atomic: Option<bool>,
 }
 
 /// How a value merges with the one of a strategic merge patch.
@@ -67,7 +70,7 @@ pub(crate) struct Patching {
 
 /// How the items of a list are told apart.
 #[derive(Debug, Default)]
-pub(super) enum Listing {
+pub(crate) enum Listing {
     /// Not at all: the list is applied as a whole.
     #[default]
     Atomic,
@@ -80,7 +83,7 @@ pub(super) enum Listing {
 /// What a value has to be. Those with a text have the name that Go gives the type there, if it
 /// gives one.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     String(&'static str),
     Bool(&'static str),
     Int32(&'static str),
@@ -110,13 +113,13 @@ pub(super) enum Shape {
 
 impl Table {
     /// The name of the type of a kind.
-    pub(super) fn kind(&self, version: &str, kind: &str) -> Option<&'static str> {
+    pub(crate) fn kind(&self, version: &str, kind: &str) -> Option<&'static str> {
         let found = self.kinds.binary_search_by(|(key, _)| key.cmp(&(version, kind))).ok()?;
         Some(self.kinds[found].1)
     }
 
     /// A type by its name.
-    pub(super) fn get(&self, name: &str) -> &Type {
+    pub(crate) fn get(&self, name: &str) -> &Type {
         let found = self.types.binary_search_by(|candidate| candidate.name.cmp(name));
         &self.types[found.expect("a type that a shape names must be in the file")]
     }
@@ -191,13 +194,13 @@ fn said(words: &[&'static str], prefix: &str) -> Option<&'static str> {
 impl Type {
     /// A field by its name in JSON. Capital and small letters are not the same, as they are not for
     /// the real server.
-    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
         Some(&self.fields[found])
     }
 
     /// Its name in Go without the package, as in `PodSpec`.
-    pub(super) fn struct_name(&self) -> &'static str {
+    pub(crate) fn struct_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 }
@@ -232,7 +235,7 @@ impl Shape {
     }
 
     /// What Go's reflection calls the type, as in `slice`.
-    pub(super) fn go_kind(&self) -> &'static str {
+    pub(crate) fn go_kind(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
             Self::Bool(_) => "bool",
@@ -247,7 +250,7 @@ impl Shape {
     }
 
     /// The type as Go shows it, as in `[]v1.Container`.
-    pub(super) fn go_type(&self) -> String {
+    pub(crate) fn go_type(&self) -> String {
         let named = |name: &str, or: &str| if name.is_empty() { or } else { name }.to_owned();
         match self {
             Self::String(name) => named(name, "string"),

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, text};
+use super::values::text;
 use crate::field_error::FieldError;
+use crate::kind::Kind;
 
 /// The longest texts of a new event.
 const LIMITS: [(&str, usize); 4] =

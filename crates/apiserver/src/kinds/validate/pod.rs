@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::immutable::{changed, with_names};
-use super::text;
+use super::change::{changed, with_names};
+use super::values::text;
 use crate::field_error::FieldError;
 
 /// What the name of a container must look like.

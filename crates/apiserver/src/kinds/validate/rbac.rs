@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::text;
+use super::values::text;
 use crate::field_error::FieldError;
 use crate::metadata::NameRule;
-use crate::rbac::index::GROUP;
+use crate::rbac::rule::GROUP;
 
 /// A role has rules that name verbs, and either resources or paths.
 pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::text;
+use super::values::text;
 use crate::cel::Condition;
 use crate::field_error::FieldError;
 use crate::metadata::names;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{not_negative, pod, text};
+use super::pod;
+use super::values::{not_negative, text};
 use crate::field_error::FieldError;
 
 /// Checks an object of the kind with that plural; other kinds have nothing to check.

@@ -150,7 +150,7 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn merged(field: &str, held: Value, applied: Value) -> Value {
         let schema = schema();
-        let place = MergeSchema::Custom(schema.place());
+        let place = MergeSchema::of_schema(&schema);
         merge(place, &json!({field: held}), &json!({field: applied}))[field].take()
     }
 
@@ -199,7 +199,7 @@ mod tests {
             "f:keyed": {"k:{\"name\":\"a\"}": {"f:x": {}}, "k:{\"name\":\"b\"}": {}},
             "f:list": {},
         }));
-        let left = remove(MergeSchema::Custom(schema.place()), &object, &fields);
+        let left = remove(MergeSchema::of_schema(&schema), &object, &fields);
         assert_eq!(left, json!({"set": ["b"], "keyed": [{"name": "a"}]}));
     }
 }

@@ -12,8 +12,8 @@ use super::field_set::FieldSet;
 use super::managers::{Fields, Manager, Managers, Operation};
 use crate::clock::WallClock;
 use crate::fields::metadata_mut;
-use crate::kinds::{BuiltInMergeSchema, StatusMetadata, Version};
-use crate::merge_schema::MergeSchema;
+use crate::kind::{StatusMetadata, Version};
+use crate::merge_schema::{BuiltInMergeSchema, MergeSchema};
 use crate::target::Target;
 
 /// The field of `metadata` that all of this is about.
@@ -167,7 +167,7 @@ fn place_of<'a>(target: &'a Target, version: &Version) -> MergeSchema<'a> {
     let of_kind = target.kind.versions.iter().find(|known| known.name == version.name);
     let schema = of_kind.and_then(Version::schema);
     match schema {
-        Some(schema) => MergeSchema::Custom(schema.place()),
+        Some(schema) => MergeSchema::of_schema(schema),
         None => BuiltInMergeSchema::of_kind(&target.kind, &version.name)
             .map_or(MergeSchema::Open, MergeSchema::BuiltIn),
     }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Asked, Object};
-use crate::auth::User;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::text;
 use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::target::Target;
+use crate::user::User;
 
 /// A review of the sender's own access.
 const SELF: &str = "SelfSubjectAccessReview";

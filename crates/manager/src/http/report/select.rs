@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use windlass_indexer::ObjectKey;
 
-use crate::http::routes::DebugQuery;
 use crate::state::{ControllerState, State};
 
 /// How many keys and how many runs of each controller are shown by default.
@@ -13,6 +13,18 @@ const RUNS_MAX: usize = 100;
 
 /// How many known keys or names an error lists.
 const NAMED_MAX: usize = 20;
+
+/// The query of `/debug/windlass`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(crate) struct DebugQuery {
+    /// Only this controller.
+    pub(crate) controller: Option<String>,
+    /// Only this key.
+    pub(crate) key: Option<String>,
+    /// At most this many keys and runs of each controller.
+    pub(crate) limit: Option<usize>,
+}
 
 /// What a report contains.
 pub(crate) struct Selection<'s> {

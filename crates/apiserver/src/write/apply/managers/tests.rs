@@ -46,7 +46,7 @@ impl World {
     }
 
     fn fields(schema: &Schema) -> Fields<'_> {
-        let places = BTreeMap::from([("v1".to_owned(), MergeSchema::Custom(schema.place()))]);
+        let places = BTreeMap::from([("v1".to_owned(), MergeSchema::of_schema(schema))]);
         Fields { places, version: "v1".to_owned(), unwritable: FieldSet::default() }
     }
 

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value};
 
-use super::OBJECT_META;
-use super::table::{Field as Member, Listing, Merging, Shape, TABLE, Table, Type};
-use crate::kinds::Kind;
-use crate::merge_schema::{Expected, Field, Form, Key, MergeSchema};
+use super::{Expected, Field, Form, Key, MergeSchema};
+use crate::kind::Kind;
+use crate::kinds::shape::table::{
+    Field as Member, Listing, Merging, OBJECT_META, Shape, TABLE, Table, Type,
+};
 
 /// How values of a built-in type, or of a field of one, merge.
 #[derive(Clone, Copy, Debug)]

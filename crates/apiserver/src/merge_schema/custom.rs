@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::node::{Additional, ListKind, MapKind, Node};
-use super::value_type::Type;
-use crate::kinds::BuiltInMergeSchema;
-use crate::merge_schema::{Expected, Field, Form, Key, MergeSchema};
+use super::builtin::BuiltInMergeSchema;
+use super::{Expected, Field, Form, Key, MergeSchema};
+use crate::schema::node::{Additional, ListKind, MapKind, Node};
+use crate::schema::value_type::Type;
 
 /// How values of one node of a schema merge.
 #[derive(Clone, Copy, Debug)]
@@ -102,8 +102,8 @@ impl<'a> CustomMergeSchema<'a> {
 mod tests {
     use serde_json::json;
 
-    use super::super::Schema;
     use super::*;
+    use crate::schema::Schema;
 
     fn schema() -> Schema {
         let keyed = json!({
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn at<'a>(schema: &'a Schema, path: &[&str]) -> MergeSchema<'a> {
-        let root = MergeSchema::Custom(schema.place());
+        let root = MergeSchema::of_schema(schema);
         path.iter()
             .fold(root, |place, name| place.field(name).expect("the field must be declared").place)
     }

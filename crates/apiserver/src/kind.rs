@@ -1,0 +1,369 @@
+//! One resource: what its objects are called, where they live, and how they are created, changed
+//! and removed.
+//!
+//! Built-in kinds are rows of a table ([`crate::kinds`]), custom ones come from their definitions
+//! ([`crate::crd`]). Both have this type, so that nothing else has to ask which of them a kind is.
+
+mod fields;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::metadata::NameRule;
+use crate::schema::Schema;
+use crate::table::custom::CustomColumns;
+use crate::webhook::conversion::Conversion;
+
+/// One resource: a plural under a group, in one or more versions.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`kind` and `listKind` are what Kubernetes calls them"
+)]
+pub(crate) struct Kind {
+    /// The API group; empty for the core group.
+    pub(crate) group: String,
+    /// The name in paths, as in `pods`.
+    pub(crate) plural: String,
+    /// The name that people may type for one, as in `pod`.
+    pub(crate) singular: String,
+    /// The `kind` of one object, as in `Pod`.
+    pub(crate) kind: String,
+    /// The `kind` of a list, as in `PodList`.
+    pub(crate) list_kind: String,
+    /// Short names that people may type, as in `po`.
+    pub(crate) short_names: Vec<String>,
+    /// Groups of resources that people may type, as in `all`.
+    pub(crate) categories: Vec<String>,
+    /// Whether objects live in a namespace.
+    pub(crate) namespaced: bool,
+    /// Where the kind comes from.
+    pub(crate) origin: Origin,
+    /// The versions, the most preferred first.
+    pub(crate) versions: Vec<Version>,
+    /// How objects are created, changed and removed.
+    pub(crate) rules: Rules,
+    /// The (group, plural) whose objects these are, where they are those of another kind.
+    ///
+    /// Only `events.k8s.io` has it: its events are the events of the core group, stored once with
+    /// the core field names and shown with the new ones ([`Version::renames`]). It stays a kind of
+    /// its own because discovery, paths and selectable fields differ.
+    pub(crate) stored_as: Option<(&'static str, &'static str)>,
+    /// The webhook that converts objects of a custom kind between its versions, if one does.
+    pub(crate) conversion: Option<Arc<Conversion>>,
+}
+
+/// Where a kind comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is part of the server.
+    BuiltIn,
+    /// A `CustomResourceDefinition` made it.
+    Custom,
+}
+
+/// One version of a kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    /// Its name, as in `v1`.
+    pub(crate) name: String,
+    /// Whether requests may use it.
+    pub(crate) served: bool,
+    /// Whether objects are stored in it.
+    pub(crate) storage: bool,
+    /// Whether it has the `/status` subresource.
+    pub(crate) status: bool,
+    /// Where `/scale` finds its fields, if there is a `/scale`.
+    pub(crate) scale: Option<Scale>,
+    /// The other subresources that are supported, as in `finalize`.
+    pub(crate) subresources: Vec<&'static str>,
+    /// The schema of a custom kind, or why it cannot be used; built-ins have none and keep every
+    /// field. [`Self::schema`] is for what may go on without one.
+    pub(crate) declared_schema: Option<Result<Arc<Schema>, String>>,
+    /// The field labels that a field selector may use besides `metadata.name` and
+    /// `metadata.namespace`.
+    pub(crate) selectable: Vec<String>,
+    /// The columns of a custom kind; those of built-ins are part of the server.
+    pub(crate) columns: Option<CustomColumns>,
+    /// Top-level fields that are stored under another name: (stored, in this version).
+    pub(crate) renames: &'static [(&'static str, &'static str)],
+}
+
+/// Where `/scale` finds its fields: dotted paths such as `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// The wanted number of replicas.
+    pub(crate) spec_replicas: String,
+    /// The observed number of replicas.
+    pub(crate) status_replicas: String,
+    /// The selector of the replicas: a text in a custom kind, a label selector (or, in a
+    /// `ReplicationController`, a plain map) in a built-in one.
+    pub(crate) label_selector: Option<String>,
+}
+
+/// How objects of a kind are created, changed and removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent answer of the real server's strategy"
+)]
+pub(crate) struct Rules {
+    /// Whether and when `metadata.generation` counts.
+    pub(crate) generation: Generation,
+    /// Whether a PUT without a resource version overwrites what is there.
+    pub(crate) unconditional_update: bool,
+    /// Whether a PUT to a name that does not exist creates the object.
+    pub(crate) create_on_update: bool,
+    /// Whether DELETE answers with the object instead of a Status.
+    pub(crate) returns_deleted: bool,
+    /// What becomes of the dependents of an object that is deleted without saying.
+    pub(crate) dependents: Dependents,
+    /// Whether the `status` in a create request is kept; it is dropped where there is a status
+    /// subresource, except for nodes, which their kubelet creates with a status.
+    pub(crate) keeps_status_on_create: bool,
+    /// What a write to `/status` does to the metadata in its body.
+    pub(crate) status_metadata: StatusMetadata,
+    /// The form that names must have.
+    pub(crate) names: NameRule,
+    /// What can be done at all.
+    pub(crate) verbs: Verbs,
+}
+
+/// What makes `metadata.generation` grow. Setting the deletion timestamp always does where there is
+/// one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// The kind has no generation.
+    None,
+    /// It is 1 on create and stays.
+    Fixed,
+    /// A change outside of metadata and, where it is a subresource, status.
+    Content,
+    /// As [`Generation::Content`], and a change of annotations: deployments.
+    ContentOrAnnotations,
+    /// As [`Generation::Content`], and a change of labels: endpoint slices.
+    ContentOrLabels,
+}
+
+/// What becomes of the dependents of an object that is deleted without a propagation policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependents {
+    /// They are deleted, too.
+    Deleted,
+    /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and
+    /// therefore answer a DELETE with the object.
+    Orphaned,
+    /// Whatever the request says about dependents is ignored: events.
+    Ignored,
+}
+
+/// What a write to `/status` does to the metadata in its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatusMetadata {
+    /// It is ignored: custom kinds and their definitions.
+    Kept,
+    /// It is written like that of a write to the object: labels, annotations, finalizers and
+    /// owners.
+    Written,
+    /// It is written, except for this one field.
+    WrittenExcept(&'static str),
+}
+
+/// What can be done with the objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verbs {
+    /// Everything.
+    All,
+    /// Everything except for deleting a whole collection: namespaces.
+    AllButDeleteCollection,
+    /// Only create, and nothing is stored: access and token reviews.
+    CreateOnly,
+}
+
+impl Kind {
+    /// The version of that name, if it is served.
+    pub(crate) fn served(&self, version: &str) -> Option<&Version> {
+        self.versions.iter().find(|candidate| candidate.served && candidate.name == version)
+    }
+
+    /// The version of that name, served or not.
+    pub(crate) fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// The version that objects are stored in.
+    pub(crate) fn storage(&self) -> &Version {
+        self.versions
+            .iter()
+            .find(|version| version.storage)
+            .expect("one version of a kind must be the storage version")
+    }
+
+    /// `apiVersion` of an object in a version: `v1`, or `apps/v1`.
+    pub(crate) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
+    }
+
+    /// Whether it is part of the server.
+    pub(crate) fn is_builtin(&self) -> bool {
+        self.origin == Origin::BuiltIn
+    }
+
+    /// Every label that a field selector may use in some version, under its stored name.
+    pub(crate) fn selectable(&self) -> Vec<String> {
+        let mut labels = Vec::new();
+        for version in &self.versions {
+            for label in &version.selectable {
+                let stored = self.field_label(version, label).unwrap_or_else(|_| label.clone());
+                if !labels.contains(&stored) {
+                    labels.push(stored);
+                }
+            }
+        }
+        labels
+    }
+
+    /// Whether this is the kind of that group and plural.
+    pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    pub(crate) fn is_crd(&self) -> bool {
+        self.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
+}
+
+impl Version {
+    /// The schema of a custom kind, if it has one that can be used.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        self.declared_schema.as_ref()?.as_deref().ok()
+    }
+
+    /// Gives the fields of an object in this version the names that they are stored under.
+    pub(crate) fn to_stored(&self, object: &mut Value) {
+        let Some(fields) = object.as_object_mut() else { return };
+        for (stored, shown) in self.renames {
+            if let Some(value) = fields.remove(*shown) {
+                fields.insert((*stored).to_owned(), value);
+            }
+        }
+    }
+
+    /// Gives the fields of a stored object the names that they have in this version.
+    ///
+    /// An empty text is left out on the way: `core/v1` writes `reportingComponent: ""`,
+    /// `events.k8s.io/v1` writes nothing.
+    pub(crate) fn to_shown(&self, object: &mut Value) {
+        if self.renames.is_empty() {
+            return;
+        }
+        let Some(fields) = object.as_object_mut() else { return };
+        for (stored, shown) in self.renames {
+            if let Some(value) = fields.remove(*stored) {
+                fields.insert((*shown).to_owned(), value);
+            }
+        }
+        fields.retain(|_, value| value.as_str() != Some(""));
+    }
+}
+
+impl Rules {
+    /// The rules of every custom kind.
+    pub(crate) const fn custom() -> Self {
+        Self {
+            generation: Generation::Content,
+            unconditional_update: false,
+            create_on_update: false,
+            returns_deleted: false,
+            dependents: Dependents::Deleted,
+            keeps_status_on_create: false,
+            status_metadata: StatusMetadata::Kept,
+            names: NameRule::Subdomain,
+            verbs: Verbs::All,
+        }
+    }
+}
+
+impl Generation {
+    /// Whether a new object gets generation 1.
+    pub(crate) fn counts(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether the change from `old` to `new` makes the generation grow; `status` says whether
+    /// status is a subresource and therefore not part of the content.
+    pub(crate) fn grows(self, old: &Value, new: &Value, status: bool) -> bool {
+        let metadata_differs =
+            |field: &str| old["metadata"].get(field) != new["metadata"].get(field);
+        match self {
+            Self::None | Self::Fixed => false,
+            Self::Content => content_differs(old, new, status),
+            Self::ContentOrAnnotations => {
+                content_differs(old, new, status) || metadata_differs("annotations")
+            }
+            Self::ContentOrLabels => {
+                content_differs(old, new, status) || metadata_differs("labels")
+            }
+        }
+    }
+}
+
+impl Verbs {
+    /// The verbs as discovery lists them for a kind of that origin.
+    pub(crate) fn names(self, origin: Origin) -> &'static [&'static str] {
+        match (self, origin) {
+            (Self::All, Origin::BuiltIn) => {
+                &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+            }
+            // The real server writes this list by hand, in this order.
+            (Self::All, Origin::Custom) => {
+                &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+            }
+            (Self::AllButDeleteCollection, _) => {
+                &["create", "delete", "get", "list", "patch", "update", "watch"]
+            }
+            (Self::CreateOnly, _) => &["create"],
+        }
+    }
+}
+
+/// Whether two objects differ outside of identity, metadata and, if told so, status.
+fn content_differs(old: &Value, new: &Value, status: bool) -> bool {
+    let is_content = |name: &str| match name {
+        "apiVersion" | "kind" | "metadata" => false,
+        "status" => !status,
+        _ => true,
+    };
+    let lacks = |object: &Value, of: &Value| {
+        let fields = object.as_object().into_iter().flatten();
+        fields.filter(|(name, _)| is_content(name)).any(|(name, value)| of.get(name) != Some(value))
+    };
+    lacks(old, new) || lacks(new, old)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn generation_follows_content_and_not_metadata_or_status() {
+        let old = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}, "status": {"y": 1}});
+        let with = |field: &str, value: Value| {
+            let mut new = old.clone();
+            new[field] = value;
+            new
+        };
+        let status = with("status", json!({"y": 2}));
+        let spec = with("spec", json!({"x": 2}));
+        let labels = with("metadata", json!({"labels": {}}));
+        assert!(Generation::Content.grows(&old, &spec, true));
+        assert!(!Generation::Content.grows(&old, &status, true));
+        assert!(Generation::Content.grows(&old, &status, false));
+        assert!(!Generation::Content.grows(&old, &labels, true));
+        assert!(Generation::ContentOrLabels.grows(&old, &labels, true));
+        assert!(!Generation::Fixed.grows(&old, &spec, true));
+    }
+}
