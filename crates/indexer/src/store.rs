@@ -105,8 +105,8 @@ impl Store {
     /// Puts an object in the place of the one with the same key, whatever their versions. The
     /// caller decides which version is newer.
     ///
-    /// An object from a resident store has no bytes. It reads only as the type that it has there:
-    /// as any other one, it is a [`DecodeError`](crate::DecodeError), also for the view of an index.
+    /// An object from a resident store has no bytes. It reads only as the type that it has there: as
+    /// any other one, it is a [`DecodeError`](crate::DecodeError), also for the view of an index.
     /// Putting it into its own store again changes nothing.
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();

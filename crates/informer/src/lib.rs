@@ -70,10 +70,10 @@
 //! # What happens when things go wrong
 //!
 //! - A watch that ends is resumed from its position. Everything is listed again only for the
-//!   reasons in [`Relist`](observe::Relist), and when a resource that was missing (404) returns. Each wait is
-//!   random, up to a bound that doubles from 0.8 to 30 seconds, and respects `Retry-After`. Each
-//!   watched namespace has its own backoff. [`ReflectorConfig`] has the settings,
-//!   `reflect/reflector.rs` all rules.
+//!   reasons in [`Relist`](observe::Relist), and when a resource that was missing (404) returns.
+//!   Each wait is random, up to a bound that doubles from 0.8 to 30 seconds, and is added to the
+//!   time in `Retry-After`. Each watched namespace has its own backoff. [`ReflectorConfig`] has the
+//!   settings, and `reflect/reflector.rs` explains all rules.
 //! - A list is processed as it arrives, and is never held as a whole: unchanged objects are only
 //!   marked, new and changed ones are applied at once, and in the end unmarked ones are deleted. So
 //!   during a relist a part of the cache is newer than the rest. An interrupted list deletes

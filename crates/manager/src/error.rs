@@ -3,7 +3,8 @@
 use std::fmt;
 
 use tower::BoxError;
-use windlass_informer::{InformerFailure, safe_message};
+use windlass_informer::InformerFailure;
+use windlass_informer::client::safe_message;
 use windlass_reconciler::{BuildError, InstallError, RunError};
 
 use crate::election::InvalidElection;

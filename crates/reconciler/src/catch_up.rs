@@ -40,17 +40,18 @@ impl Tools {
         let Some(pending) = self.expectations.take(key) else {
             return CatchUp::Ready { is_behind: false };
         };
-        let deadline = pending.since + WORKER_WAIT;
-        let mut missing = Vec::new();
-        for recorded in &pending.writes {
-            let mut behind = self.sources.behind(recorded);
-            behind.retain(|cache| cache.surely_selects(&recorded.written));
-            missing.extend(behind.into_iter().map(|cache| (cache, recorded.clone())));
-        }
+        let (deadline, writes) = (pending.since + WORKER_WAIT, pending.writes.clone());
         self.expectations.put_back(key, pending);
         let waited = timeout_at(deadline, async {
-            for (cache, recorded) in missing {
-                cache.wait_until_caught_up(&recorded.written, recorded.write.answered).await;
+            for recorded in &writes {
+                // Asked for each write in turn: a deletion is missing only while the cache has the
+                // object, which it may first have to show.
+                for behind in self.sources.behind(recorded) {
+                    if behind.surely_selects(&recorded.written) {
+                        let (written, answered) = (&recorded.written, recorded.write.answered);
+                        behind.wait_until_caught_up(written, answered).await;
+                    }
+                }
             }
         });
         let is_late = waited.await.is_err();

@@ -29,10 +29,11 @@ use crate::write::Write;
 /// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
-    /// The handles hold it weakly.
+    /// A handle holds only a `Weak` of it, because a reconciler may hold a handle.
     pub(crate) wiring: Arc<Wiring>,
     pub(crate) handle: ControllerHandle,
-    /// Also if its last run was dropped before it ended.
+    /// Set while `run` runs. It stays set if the future of `run` is dropped, and after `plan`: then
+    /// the controller cannot run again.
     pub(crate) is_running: AtomicBool,
     /// Whether all caches were complete once.
     pub(crate) is_synced: AtomicBool,
@@ -134,7 +135,8 @@ impl<K: ObjectType> Controller<K> {
         self.handle.clone()
     }
 
-    /// If no worker is free: for how long at least, which is how long the youngest run has taken.
+    /// For how long all workers have been busy; `None` if one is free. This is the age of the
+    /// youngest run, so it is a lower bound.
     pub fn all_busy_for(&self) -> Option<Duration> {
         self.tools().all_busy_for()
     }

@@ -64,12 +64,18 @@ impl Enqueuer {
             );
             Priority::Normal
         });
-        self.add_at(priority, key, add, cause);
+        self.add_with_priority(priority, key, add, cause);
     }
 
     /// Adds a key with a priority that the policy does not decide.
-    pub(crate) fn add_at(&self, at: Priority, key: ObjectKey, add: Add<Cause>, cause: Cause) {
-        let _ = self.queue.add_with(key, add.priority(at).cause(cause));
+    pub(crate) fn add_with_priority(
+        &self,
+        priority: Priority,
+        key: ObjectKey,
+        add: Add<Cause>,
+        cause: Cause,
+    ) {
+        let _ = self.queue.add_with(key, add.priority(priority).cause(cause));
     }
 }
 
@@ -87,8 +93,8 @@ impl Debounce {
         self.quiet.min(self.at_most)
     }
 
-    /// Forgets the events of a key that may run. Returns how much longer another one has to wait.
-    pub(crate) fn take_if_due(&self, key: &ObjectKey) -> Option<Duration> {
+    /// How much longer a key has to wait. `None` if it may run now: then its events are forgotten.
+    pub(crate) fn wait_left(&self, key: &ObjectKey) -> Option<Duration> {
         let mut events = lock(&self.events);
         let (first, last) = *events.get(key)?;
         let due = (last + self.quiet).min(first + self.at_most);

@@ -63,8 +63,8 @@ struct Page {
     runs: VecDeque<Arc<Run>>,
     /// How many runs there were since the page began.
     count: u64,
-    /// How many runs in a row were caused by nothing but the writes of the run before, and wrote
-    /// the same objects again.
+    /// How many runs in a row were caused by nothing but earlier writes of this key, and wrote an
+    /// object again that the run before had written.
     self_caused: u64,
 }
 
@@ -73,7 +73,7 @@ struct Page {
 pub(crate) struct Noted {
     /// Whether it ended exactly like the run before.
     pub(crate) is_repeated: bool,
-    /// Set for the first run of a hot loop, and then after each ten times as many runs.
+    /// Set when a hot loop reaches 10, 100, 1,000 … runs, so that a log has few lines about it.
     pub(crate) hot_loop: Option<HotLoop>,
 }
 
@@ -109,8 +109,8 @@ impl Journal {
         noted
     }
 
-    /// Marks the causes that earlier runs of the same key have led to, by writes that are still
-    /// valid.
+    /// Marks the causes that earlier runs of the same key have led to. `is_valid` says whether a
+    /// write still counts: not if the cluster was restored from a backup since then.
     pub(crate) fn mark_own_causes(
         &self,
         key: &ObjectKey,

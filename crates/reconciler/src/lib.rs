@@ -42,8 +42,9 @@
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all sources are complete.
-//! - It sees one moment: the caches are frozen when the run begins, so a list, a get, a look-up by
-//!   index and the object that it was given agree, however long the run takes.
+//! - Its caches stand still: each is frozen when the run begins. So a list, a get, a look-up by
+//!   index and the object that it was given agree, however long the run takes. The caches of two
+//!   resources can differ by a moment, as their watches do.
 //! - The caches show what the last run of the same key has written through [`RunContext::client`]
 //!   or [`RunContext::live`], and what this run has written; see [below](#read-your-writes).
 //! - The table of [`Reconcile`] says what follows a run.
@@ -65,8 +66,9 @@
 //!   waited for.
 //! - If a source has a field selector on anything but `metadata.name` and `metadata.namespace`, and
 //!   its cache does not have the object, only the server knows whether it ever will. The key waits
-//!   100 ms for such a source.
-//! - For other sources the key waits until 5 seconds after the write. Other keys run meanwhile.
+//!   at most 100 ms after that run for such a source.
+//! - For other sources the key waits for at most 5 seconds after the run that made the last write.
+//!   Other keys run meanwhile.
 //! - If the cluster is restored from a backup, earlier writes are forgotten as soon as the
 //!   informers have noticed it.
 //!

@@ -5,10 +5,13 @@
 //! the run ends. An answer may be the object in another form, such as its scale or its metadata.
 //! Some caches cannot use such an answer, so it does not replace one in another form.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
+use windlass_indexer::ObjectKey;
 use windlass_informer::Written;
 
 use crate::write::Recorded;
@@ -16,9 +19,10 @@ use crate::write::Recorded;
 /// The answers to the writes of a run, the last one for each object.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    /// Numbered, in the order in which they came. A number is used once. Of each object there is one
-    /// of each form, or its deletion alone.
-    answers: Vec<(u64, Arc<Answered>)>,
+    /// Numbered in the order in which they came. A number is used once.
+    answers: BTreeMap<u64, Arc<Answered>>,
+    /// Those about each object: of each form one, or its deletion alone.
+    numbers: HashMap<(String, String, ObjectKey), Vec<u64>, RandomState>,
     last: u64,
 }
 
@@ -33,21 +37,27 @@ impl Overlay {
     /// is held is dropped.
     pub(crate) fn put(&mut self, recorded: Recorded, answer: Bytes) {
         let (write, written) = (&recorded.write, &recorded.written);
-        let is_same = |held: &Answered| held.recorded.write.is_same_object(write);
-        let mut of_object = self.answers.iter().filter(|(_, held)| is_same(held));
-        if of_object.any(|(_, held)| is_outdated(written, &held.recorded.written)) {
+        let object = (write.group.clone(), write.plural.clone(), write.key.clone());
+        let numbers = self.numbers.entry(object).or_default();
+        let held = |number: &u64| self.answers.get(number).map(|held| &held.recorded.written);
+        if numbers.iter().filter_map(held).any(|held| is_outdated(written, held)) {
             return;
         }
-        self.answers
-            .retain(|(_, held)| !is_same(held) || is_other_form(&held.recorded.written, written));
+        let (kept, gone): (Vec<_>, Vec<_>) = numbers
+            .drain(..)
+            .partition(|number| held(number).is_some_and(|held| is_other_form(held, written)));
+        for number in gone {
+            self.answers.remove(&number);
+        }
         self.last += 1;
-        self.answers.push((self.last, Arc::new(Answered { recorded, answer })));
+        numbers.extend(kept);
+        numbers.push(self.last);
+        self.answers.insert(self.last, Arc::new(Answered { recorded, answer }));
     }
 
     /// The answers after a number, and the last number.
     pub(crate) fn after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
-        let seen = self.answers.partition_point(|(of, _)| *of <= number);
-        let answers = self.answers[seen..].iter().map(|(_, answered)| Arc::clone(answered));
+        let answers = self.answers.range(number + 1..).map(|(_, answered)| Arc::clone(answered));
         (answers.collect(), self.last)
     }
 }

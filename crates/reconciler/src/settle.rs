@@ -113,7 +113,9 @@ impl Tools {
             (Outcome::RequeueAfter(delay), _) => {
                 let (key, add) = (lease.key().clone(), Add::after((*delay).min(MAX_DELAY)));
                 match *priority {
-                    Some(priority) => self.enqueuer.add_at(priority, key, add, Cause::Timer),
+                    Some(priority) => {
+                        self.enqueuer.add_with_priority(priority, key, add, Cause::Timer);
+                    }
                     None => self.enqueuer.add(key, add, Cause::Timer),
                 }
                 Next::Nothing

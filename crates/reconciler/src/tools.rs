@@ -51,7 +51,7 @@ pub(crate) struct Tools {
     pub(crate) checked_owners: CheckedOwners,
     pub(crate) applied: Applied,
     pub(crate) warnings: ServerWarnings,
-    /// Whom every write is reported to, if somebody asked for it.
+    /// The observer of writes, if the user has set one.
     pub(crate) on_write: OnceLock<OnWrite>,
     pub(crate) ids: RunIds,
     pub(crate) running: Running,
@@ -86,7 +86,8 @@ impl Tools {
         self.expectations.put(key, pending, |recorded| self.is_seen(recorded));
     }
 
-    /// Notes that a run of a key may have written something that nobody knows of.
+    /// Makes the next run of a key report `cache_behind`: nobody knows whether the caches show
+    /// everything that its earlier runs have written.
     pub(crate) fn expect_unknown_write(&self, key: &ObjectKey) {
         let mut pending = PendingWrites::default();
         pending.has_unknown = true;

@@ -57,7 +57,7 @@ impl<T: 'static> EventFilter<T> {
             self.report_panic("predicate", "the event counts", event);
             true
         });
-        passes || self.pause.as_ref().is_some_and(|pause| is_pause(pause, event))
+        passes || self.pause.as_ref().is_some_and(|pause| toggles_pause(pause, event))
     }
 
     pub(crate) fn report_mapper_panic(&self, event: &Event<T>) {
@@ -73,8 +73,8 @@ impl<T: 'static> EventFilter<T> {
     }
 }
 
-/// Whether an object was paused, or is no longer.
-fn is_pause<T>(pause: &Pause, event: &Event<T>) -> bool {
+/// Whether an update paused an object, or ended its pause.
+fn toggles_pause<T>(pause: &Pause, event: &Event<T>) -> bool {
     match event {
         Event::Updated { old, new } => pause.has_changed(old.object(), new.object()),
         Event::Added { .. } | Event::Deleted { .. } => false,
@@ -197,7 +197,8 @@ impl Wiring {
         filter: EventFilter<T>,
         keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
-        // Not all of the tools, which hold the handler.
+        // A clone of `tools` would be a reference cycle: its sources hold the informer, which holds
+        // this handler.
         let enqueuer = self.tools.enqueuer.clone();
         let handler = move |event: Event<T>| {
             if !filter.passes(&event) {

@@ -71,14 +71,15 @@ impl Drop for TakenKey<'_> {
 
 impl<K: ObjectType> Work<K> {
     /// Takes keys until `stop` is cancelled, or the queue is shut down and empty. A run that has
-    /// begun ends first. `stop` is also cancelled when an informer breaks, before any `shutdown`.
+    /// begun ends first. `stop` is a child of the token of `shutdown`. It is also cancelled
+    /// when something breaks that the workers need, such as an informer.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         let tools = &self.tools;
         // In a plan, delayed keys run at once.
         let debounce = tools.enqueuer.debounce.as_ref().filter(|_| tools.plan.get().is_none());
         while let Some(Some(lease)) = stop.run_until_cancelled(tools.enqueuer.queue.get()).await {
             let taken = TakenKey { lease: Some(lease) };
-            if let Some(wait) = debounce.and_then(|debounce| debounce.take_if_due(taken.key())) {
+            if let Some(wait) = debounce.and_then(|debounce| debounce.wait_left(taken.key())) {
                 taken.defer(wait);
                 continue;
             }
@@ -100,6 +101,7 @@ impl<K: ObjectType> Work<K> {
         let caches = FrozenCaches::of(tools.sources.all());
         let object = caches.primary(key);
         let is_paused = object.as_ref().is_some_and(|object| tools.pause.is_paused(object));
+        // An earlier run was recorded as paused. This one is neither recorded nor logged.
         if is_paused && tools.inactive.is_paused(key) {
             if is_behind {
                 // This run is skipped. `cache_behind` is set for the next one.

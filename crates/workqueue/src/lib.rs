@@ -61,11 +61,11 @@
 //! - **Never twice at once.** No two workers hold the same key.
 //! - **Nothing is missed.** A key that is added while it runs runs once more, after that run has
 //!   ended.
-//! - **In order.** Keys of one priority are handed out in the order in which they became ready (of
-//!   one group, if there are groups). A key that is added while it runs takes its place in line at
-//!   once. If its turn comes before its run has ended, it is passed over, and when the run ends it
-//!   is first in its priority (or group). If more than 256 keys become due at one moment, they
-//!   become ready 256 at a time, and other keys may come between.
+//! - **In order.** Within one priority (with groups: within one group of it), keys are handed out
+//!   in the order in which they became ready. A key that is added while it runs takes its place in
+//!   line at once. If its turn comes before its run has ended, it is skipped, and goes to the front
+//!   of its priority (or group) when the run ends. If more than 256 keys are due at one moment,
+//!   they become ready in batches of 256, and other keys may come between two batches.
 //! - **On time.** A waiting key becomes ready at its time: not earlier and, if a worker is free,
 //!   not later than the timer's resolution of a millisecond.
 //! - **No starvation.** A ready key moves up one priority every [`aging`](Builder::aging) period

@@ -162,8 +162,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         } else {
             TakeOrSleep::Sleep(locked.register_sleeper())
         };
-        // Unlocking drops causes, which may panic. Then the local variable is dropped, which ends
-        // the run or the sleep. A value that is being returned would be leaked.
+        // Unlock here, not on return: unlocking drops causes, and that may panic. Then the panic
+        // drops the local `result`, which ends the run or the sleep. A value that is already in the
+        // return slot would be leaked.
         drop(locked);
         result
     }

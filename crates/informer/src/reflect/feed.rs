@@ -323,12 +323,12 @@ impl Feed {
             }
         };
         self.cache.quarantine.release(object.head().key());
-        let arrival = self.reflector.changed(change, Some(object.head().resource_version()), now);
-        if arrival != ChangeKind::Initial {
+        let kind = self.reflector.changed(change, Some(object.head().resource_version()), now);
+        if kind != ChangeKind::Initial {
             self.events += 1;
             self.telemetry.report(&Observation::Changed(change));
         }
-        match (arrival, change) {
+        match (kind, change) {
             (ChangeKind::Initial, Change::Added | Change::Modified) => {
                 self.list.objects += 1;
                 self.received.push(Received::Item(object));

@@ -6,15 +6,15 @@
 //!
 //! ```text
 //!            ┌───────────────────────────────────────────────────────────────────────┐
-//!            │ 410, server behind, stuck, silent after an outage, audit; refused     │
+//!            │ a reason in `Relist`, or 404; or the list was refused                 │
 //!            ▼                                                                       │
 //!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
-//!            ▲      │  ▲         │ failed, closed early:                           ▲ │
-//!            │      │  └─────────┘ again, or in pages if the server cannot         │ │
+//!    failed, ▲      │  ▲         │ failed, closed early, refused: again,           ▲ │
+//!    refused │      │  └─────────┘ or in pages if the server cannot stream         │ │
 //!            │      ▼                                                              │ │ ended
 //!            └── Paging ── complete ──▶ Resting(Watch) ────────────────────────────┘ │
-//!      failed,  │    ▲                       ▲                                      │
-//!      refused  ▼    │ more                  └──────────────────────────────────────┘
+//!          more │    ▲                       ▲                                       │
+//!         pages ▼    │                       └───────────────────────────────────────┘
 //!             Resting(Page)
 //! ```
 //!
@@ -29,9 +29,9 @@
 //! - If a proxy cuts idle watches, they are requested with a shorter timeout: a watch that the
 //!   server ends itself has a bookmark at its end.
 //! - Everything is listed again if the position is lost: 410, a server that has not reached it
-//!   (twice), or five failures in a row right after opening or in the answer, because something at
-//!   that position cannot be sent or read. [`Relist`] has all reasons. A resource that was missing
-//!   (404) is also listed again when it returns.
+//!   (twice), or five watches that fail at the same position, in the answer or within 30 s after it
+//!   began: the server probably cannot send what is there, or we cannot read it. [`Relist`] has all
+//!   reasons. A resource that was missing (404) is also listed again when it returns.
 //! - An unreachable server does not invalidate the position: after an outage, the reflectors of a
 //!   fleet resume their watches, and do not all list at once. But if the resumed watch delivers
 //!   nothing for two minutes ([`ReflectorConfig::outage_silence`]), the server may have been
@@ -318,11 +318,11 @@ impl Reflector {
                 ChangeKind::Initial
             }
             State::Watching(_) => {
-                let (arrival, has_advanced) = self.versions.accept_change(change, version);
+                let (kind, has_advanced) = self.versions.accept_change(change, version);
                 if has_advanced {
                     self.note_advance();
                 }
-                arrival
+                kind
             }
             State::Resting { .. } => ChangeKind::Stale,
         }

@@ -1,5 +1,5 @@
-//! The core of an informer: objects that arrive are compared with the cached ones, queued, applied
-//! to the store and sent to the handlers, under one lock.
+//! The cache of an informer, and its handlers. Under one lock, objects that arrive are compared
+//! with the cached ones, queued, applied to the store and sent to the handlers.
 //!
 //! ```text
 //! feed ─arrived→ judge → DeltaFifo → Store ─notices→ Listener of each handler

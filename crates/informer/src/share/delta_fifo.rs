@@ -16,7 +16,7 @@
 //! of the store see some keys as the list has them and others as they were before.
 //!
 //! Invariants: `queue` holds exactly the keys of `items`, each once; no item is empty. A delete
-//! never follows a delete, because the cache queues it only for an object that it holds.
+//! never follows a delete, because the judge queues it only for an object that is cached or queued.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ impl DeltaFifo {
     }
 
     /// The list is complete: every cached object that it covers and did not have gets a tombstone.
-    /// Returns how many. Nothing may be queued but objects of this list: what is queued is not
-    /// swept.
+    /// Returns how many. Only what is in the store gets one. So nothing may be queued but objects
+    /// of this list.
     pub(crate) fn end_replace(&mut self, list: &Listing, known: &Reader) -> usize {
         let gone = list.gone(known);
         let tombstones = gone.len();

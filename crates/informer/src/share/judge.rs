@@ -1,8 +1,10 @@
 //! Decides which of the objects that arrive are new, by uid and version, and queues those.
 //!
-//! Invariants: within an epoch, the cached version of a uid never goes back, and an object never
-//! replaces a newer one of another uid. Versions that are not decimal have no order and count as
-//! newer unless they are equal. An object without a version always counts as newer.
+//! Invariants: within an epoch, the cached version of a uid never goes back, and a change never
+//! replaces a newer object of another uid. The end of a complete list may replace one: then the
+//! list is right, and the cache has missed an event ([`Judge::end_list`]). Versions that are not
+//! decimal have no order and count as newer unless they are equal. An object without a version
+//! always counts as newer.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -73,14 +75,17 @@ impl<'a> Judge<'a> {
                 false
             }
             Received::Change(change, object) => {
-                if let Some(listing) = listing {
-                    listing.supersede(object.head().key(), change == Change::Deleted);
+                // Within a list, other changes arrive as items.
+                if change == Change::Deleted
+                    && let Some(listing) = listing
+                {
+                    listing.unmark(object.head().key());
                 }
                 self.change(change, object)
             }
             Received::Gone(key) => {
                 if let Some(listing) = listing {
-                    listing.supersede(&key, true);
+                    listing.unmark(&key);
                 }
                 if let Some(held) = self.held(&key) {
                     self.fifo.push(Delta::tombstone(held));
@@ -127,7 +132,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether this version of an object is in the cache, decoded and without its bytes.
+    /// Whether this version of an object is cached without its bytes
+    /// ([`InformerOptions::resident`](crate::InformerOptions::resident)). The contents cannot be
+    /// compared then, so they count as the same, unless the cluster was restored.
     fn is_resident_version(&self, object: &Object) -> bool {
         self.known.get(object.head().key()).is_some_and(|held| {
             let (old, new) = (held.head(), object.head());
@@ -143,7 +150,7 @@ impl<'a> Judge<'a> {
         let held_head = held.as_ref().map(|held| held.head());
         let held_bytes = held.as_ref().and_then(|held| held.bytes());
         let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
-        let verdict = match item(held_head, object.head(), listing.cached_up_to.as_ref()) {
+        let verdict = match judge_item(held_head, object.head(), listing.cached_up_to.as_ref()) {
             // Some servers set no resource versions. Then the bytes are compared.
             _ if object.head().resource_version().is_empty() && has_same_bytes => ItemVerdict::Same,
             // After a restore, the same version may belong to a different object.
@@ -190,8 +197,12 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Judges an item of a list. Everything up to the version `complete` is in the cache.
-fn item(held: Option<&Head>, arrived: &Head, complete: Option<&ResourceVersion>) -> ItemVerdict {
+/// Judges an item of a list. Everything up to the version `cached_up_to` is in the cache.
+fn judge_item(
+    held: Option<&Head>,
+    arrived: &Head,
+    cached_up_to: Option<&ResourceVersion>,
+) -> ItemVerdict {
     match held {
         Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
             Some(Ordering::Equal) => ItemVerdict::Same,
@@ -201,9 +212,7 @@ fn item(held: Option<&Head>, arrived: &Head, complete: Option<&ResourceVersion>)
         // Of two objects with one name, the newer one has the higher version.
         Some(held) if order(held, arrived) == Some(Ordering::Less) => ItemVerdict::Contradiction,
         // An object that the cache does not have must be newer than everything that it has.
-        Some(_) | None
-            if complete.is_some_and(|complete| arrived.resource_version() <= complete) =>
-        {
+        Some(_) | None if cached_up_to.is_some_and(|known| arrived.resource_version() <= known) => {
             ItemVerdict::Contradiction
         }
         Some(_) | None => ItemVerdict::Apply,
@@ -250,26 +259,32 @@ mod tests {
 
     #[test]
     fn item_of_the_held_version_is_the_same() {
-        assert_eq!(item(Some(&head("a", "5")), &head("a", "5"), None), ItemVerdict::Same);
-        assert_eq!(item(Some(&head("a", "x")), &head("a", "x"), None), ItemVerdict::Same);
+        assert_eq!(judge_item(Some(&head("a", "5")), &head("a", "5"), None), ItemVerdict::Same);
+        assert_eq!(judge_item(Some(&head("a", "x")), &head("a", "x"), None), ItemVerdict::Same);
     }
 
     #[test]
     fn item_older_than_what_is_held_or_known_waits_for_the_list_to_tell() {
         let mark = ResourceVersion::new("9");
-        assert_eq!(item(Some(&head("a", "5")), &head("a", "4"), None), ItemVerdict::Contradiction);
-        assert_eq!(item(None, &head("a", "9"), Some(&mark)), ItemVerdict::Contradiction);
         assert_eq!(
-            item(Some(&head("a", "5")), &head("b", "7"), Some(&mark)),
+            judge_item(Some(&head("a", "5")), &head("a", "4"), None),
+            ItemVerdict::Contradiction
+        );
+        assert_eq!(judge_item(None, &head("a", "9"), Some(&mark)), ItemVerdict::Contradiction);
+        assert_eq!(
+            judge_item(Some(&head("a", "5")), &head("b", "7"), Some(&mark)),
             ItemVerdict::Contradiction
         );
         assert_eq!(
-            item(Some(&head("a", "12")), &head("b", "10"), Some(&mark)),
+            judge_item(Some(&head("a", "12")), &head("b", "10"), Some(&mark)),
             ItemVerdict::Contradiction
         );
-        assert_eq!(item(Some(&head("a", "10")), &head("b", "12"), Some(&mark)), ItemVerdict::Apply);
-        assert_eq!(item(None, &head("a", "10"), Some(&mark)), ItemVerdict::Apply);
-        assert_eq!(item(None, &head("a", "9"), None), ItemVerdict::Apply);
+        assert_eq!(
+            judge_item(Some(&head("a", "10")), &head("b", "12"), Some(&mark)),
+            ItemVerdict::Apply
+        );
+        assert_eq!(judge_item(None, &head("a", "10"), Some(&mark)), ItemVerdict::Apply);
+        assert_eq!(judge_item(None, &head("a", "9"), None), ItemVerdict::Apply);
     }
 
     #[test]
@@ -293,7 +308,7 @@ mod tests {
     fn versions_without_an_order_count_as_newer() {
         assert!(!is_stale(Change::Modified, &head("a", "v2"), &head("a", "v1")));
         assert_eq!(
-            item(None, &head("a", "v1"), Some(&ResourceVersion::new("9"))),
+            judge_item(None, &head("a", "v1"), Some(&ResourceVersion::new("9"))),
             ItemVerdict::Apply
         );
     }

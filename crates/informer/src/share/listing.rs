@@ -1,7 +1,7 @@
 //! A list that is being applied to the cache: what it had so far, and what is decided at its end.
 //!
 //! It is not a part of the cache, so that there can be several lists at once, one for each
-//! namespace, and so that an interrupted list is undone by dropping it.
+//! namespace. An interrupted list is dropped: nothing is deleted, and what it has applied stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 use windlass_indexer::{Object, ObjectKey, Reader, ResourceVersion, Selection};
 
-/// A list that is read object by object. Dropped before its end, it keeps what it brought and
-/// deletes nothing.
+/// A list that is read object by object. If it is dropped before its end, the objects that it has
+/// applied stay in the cache, and nothing is deleted.
 ///
-/// Every object that the server has in this part of the cache must be marked before the list ends,
-/// also one that a watch reports meanwhile. Two lists of the same part must not overlap.
+/// Every object that the server has in this part of the cache must be marked before the list ends.
+/// That includes an object that is added or changed while the list is streamed: the feed passes it
+/// as an item. Two lists of the same part must not overlap.
 #[derive(Debug)]
 #[must_use = "a list that is dropped deletes nothing"]
 pub(crate) struct Listing {
@@ -64,10 +65,10 @@ impl Listing {
         }
     }
 
-    /// A watch reported the object before the list ended, so what the list said of it is old.
-    pub(super) fn supersede(&mut self, key: &ObjectKey, is_deleted: bool) {
+    /// The object was deleted before the list ended, so what the list said of it is outdated.
+    pub(super) fn unmark(&mut self, key: &ObjectKey) {
         self.held_back.remove(key);
-        if is_deleted && let Some(keys) = &mut self.marks {
+        if let Some(keys) = &mut self.marks {
             keys.remove(key);
         }
     }

@@ -68,7 +68,7 @@ impl<K: ObjectType> Controller<K> {
         ran
     }
 
-    /// The controller runs from now on.
+    /// Marks the controller as running. Fails if it is marked already.
     fn begin(&self) -> Result<(), RunError> {
         let is_running = self.is_running.swap(true, Ordering::AcqRel);
         if is_running { Err(RunError::AlreadyRuns) } else { Ok(()) }
@@ -126,7 +126,7 @@ impl<K: ObjectType> Controller<K> {
             self.keep_stream(stream.ok().flatten());
         }
         // The watchdog goes on while the last runs end.
-        let last_run = async {
+        let drain = async {
             while let Some(ended) = workers.join_next().await {
                 bug = bug.take().or(ended.err());
             }
@@ -138,13 +138,14 @@ impl<K: ObjectType> Controller<K> {
                 () = sleep(BROKEN_GRACE), if is_broken => {}
             }
         };
-        let last_runs = tokio::select! {
-            () = last_run => Ok(()),
+        let drained = tokio::select! {
+            () = drain => Ok(()),
             () = give_up => self.cancel_runs(&mut workers).await,
         };
         watchdog.shutdown().await;
-        // This counts more than what broke, which is logged: the runs go on.
-        last_runs?;
+        // Runs that could not be cancelled go on. That error takes precedence over the one in
+        // `ended`, which was logged above.
+        drained?;
         if let Some(bug) = bug {
             pass_on(bug);
         }

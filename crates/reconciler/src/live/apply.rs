@@ -174,12 +174,13 @@ impl Access<'_> {
         let (target, hash) = (self.target(key, part), applied.hash(&query, &body.to_string()));
         let shown = self.shown(key);
         if let Some(object) = &shown
-            && let Some(bytes) = object.bytes()
+            && object.bytes().is_some()
             && !self.options.is_dry
             && !self.is_cache_outdated(key)
             && applied.is_current(&target, hash, object.head())
         {
-            let (head, bytes) = (object.head().clone(), Bytes::copy_from_slice(bytes));
+            let bytes = Bytes::from_owner(CachedBytes(Arc::clone(object)));
+            let head = object.head().clone();
             return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
         }
         if let (Some(uid), Some(metadata)) =
@@ -291,6 +292,15 @@ impl Access<'_> {
     fn target(&self, key: &ObjectKey, part: Option<&'static str>) -> ApplyTarget {
         let manager = self.options.field_manager.unwrap_or(self.cx.controller());
         ApplyTarget::new(&self.resource, key, part, manager)
+    }
+}
+
+/// The bytes of a cached object, shared with the cache.
+struct CachedBytes(Arc<Object>);
+
+impl AsRef<[u8]> for CachedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes().unwrap_or_default()
     }
 }
 

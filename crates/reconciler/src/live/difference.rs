@@ -71,14 +71,10 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         let version = self.cx.rebased.latest(meta.uid.as_deref(), version);
         if replaces_objects(&patch, within(&was, part)) {
             let raw = access.read_version(&key, bytes, &version).await?;
-            let raw = within(&raw, part);
-            let carried = carry_over(raw, within(&was, part), within(&is, part));
-            let new = carried.map_err(|problem| {
+            carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {
                 let kind = access.resource.kind();
                 Error::msg(format!("a {kind} cannot be updated, patch it yourself: {problem}"))
             })?;
-            // Nothing but the version, if only defaults of the type differ.
-            patch = merge(raw, &new).unwrap_or_else(|| json!({}));
         }
         if let Some(part) = part {
             patch = json!({ part: patch });

@@ -45,14 +45,33 @@ pub(crate) fn replaces_objects(patch: &Value, old: &Value) -> bool {
     }
 }
 
-/// `raw`, which is `old` as the server has it, with the changes from `old` to `new` applied.
-pub(crate) fn carry_over(raw: &Value, old: &Value, new: &Value) -> Result<Value, Unmatched> {
+/// Adds the unknown fields of `raw`, which is `old` as the server has it, to the lists in a patch
+/// of `old`.
+pub(crate) fn carry_over(patch: &mut Value, old: &Value, raw: &Value) -> Result<(), Unmatched> {
+    match (patch, old) {
+        (Value::Object(patch), Value::Object(old)) => {
+            for (key, patch) in patch {
+                if let Some(old) = old.get(key) {
+                    carry_over(patch, old, &raw[key]).map_err(|error| error.within(key))?;
+                }
+            }
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            if let Value::Array(raw) = raw {
+                *new = list(raw, old, new)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `raw`, with the changes from `old` to `new` applied.
+fn changed(raw: &Value, old: &Value, new: &Value) -> Result<Value, Unmatched> {
     match (raw, old, new) {
         _ if old == new => Ok(raw.clone()),
-        (Value::Object(_) | Value::Null, _, Value::Object(new)) => {
-            let none = Map::new();
-            let [raw, old] = [raw, old].map(|value| value.as_object().unwrap_or(&none));
-            fields(raw, old, new).map(Value::Object)
+        (Value::Object(raw), _, Value::Object(new)) => {
+            fields(raw, old.as_object().unwrap_or(&Map::new()), new).map(Value::Object)
         }
         (Value::Array(raw), Value::Array(old), Value::Array(new)) => {
             list(raw, old, new).map(Value::Array)
@@ -72,9 +91,8 @@ fn fields(raw: &Fields, old: &Fields, new: &Fields) -> Result<Fields, Unmatched>
         if old == Some(new) {
             continue;
         }
-        let raw = raw.get(key).unwrap_or(&Value::Null);
-        let value =
-            carry_over(raw, old.unwrap_or(&Value::Null), new).map_err(|error| error.within(key))?;
+        let value = changed(raw.get(key).unwrap_or(&Value::Null), old.unwrap_or(&Value::Null), new)
+            .map_err(|error| error.within(key))?;
         fields.insert(key.clone(), value);
     }
     Ok(fields)
@@ -91,7 +109,7 @@ fn list(raw: &[Value], old: &[Value], new: &[Value]) -> Result<Vec<Value>, Unmat
     let elements = new.iter().zip(origins(old, new)).enumerate();
     let elements = elements.map(|(place, (new, origin))| match origin {
         Some(origin) => {
-            carry_over(raw[origin], &old[origin], new).map_err(|error| error.within(place))
+            changed(raw[origin], &old[origin], new).map_err(|error| error.within(place))
         }
         None => Ok(new.clone()),
     });
@@ -102,41 +120,58 @@ fn has_structure(list: &[Value]) -> bool {
     list.iter().any(|element| element.is_object() || element.is_array())
 }
 
-/// The raw element of each old one; `None` if their numbers differ.
+/// The raw element of each old one: the one at the same position, unless the type has reordered
+/// them. `None` if their numbers differ.
 fn counterparts<'r>(raw: &'r [Value], old: &[Value]) -> Option<Vec<&'r Value>> {
     if raw.len() != old.len() {
         return None;
     }
-    let origins: Option<Vec<usize>> = origins(raw, old).into_iter().collect();
-    Some(match origins {
-        Some(origins) => origins.into_iter().map(|origin| &raw[origin]).collect(),
-        // The type shows the names differently than the server.
-        None => raw.iter().collect(),
-    })
+    let is_moved = |place: &usize| !agree(&raw[*place], &old[*place], NAMES.iter().chain(&KEYS));
+    let moved: Vec<usize> = (0..old.len()).filter(is_moved).collect();
+    let mut free = moved.clone();
+    let mut counterparts: Vec<&Value> = raw.iter().collect();
+    for place in moved {
+        let is_it = |at: &usize| agree(&raw[*at], &old[place], NAMES.iter().chain(&KEYS));
+        let Some(at) = free.iter().position(is_it) else {
+            // Not reordered: the type shows the names differently than the server.
+            return Some(raw.iter().collect());
+        };
+        counterparts[place] = &raw[free.swap_remove(at)];
+    }
+    Some(counterparts)
 }
 
 /// Which old element each new one comes from, if any. No two come from the same.
 fn origins(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
-    let (mut origins, mut is_free) = (vec![None; new.len()], vec![true; old.len()]);
-    // Applies one more rule to the elements that have no origin yet.
-    let mut find = |is_from: &dyn Fn(usize, usize) -> bool| {
-        for (to, origin) in origins.iter_mut().enumerate().filter(|(_, origin)| origin.is_none()) {
-            *origin = (0..old.len()).find(|from| is_free[*from] && is_from(to, *from));
-            if let Some(from) = *origin {
-                is_free[from] = false;
-            }
-        }
-    };
-    find(&|to, from| to == from && new[to] == old[from]);
-    find(&|to, from| new[to] == old[from]);
+    let mut origins = Origins { found: vec![None; new.len()], is_free: vec![true; old.len()] };
+    origins.find(|to, from| to == from && new[to] == old[from]);
+    origins.find(|to, from| new[to] == old[from]);
     for key in NAMES.iter().chain(&KEYS) {
         let (of_new, of_old) = (unique(new, key), unique(old, key));
-        find(&|to, from| of_new[to].is_some() && of_new[to] == of_old[from]);
+        origins.find(|to, from| of_new[to].is_some() && of_new[to] == of_old[from]);
     }
     if old.len() == new.len() {
-        find(&|to, from| to == from && has_same_names(&new[to], &old[from]));
+        origins.find(|to, from| to == from && agree(&new[to], &old[from], &NAMES));
     }
-    origins
+    origins.found
+}
+
+struct Origins {
+    found: Vec<Option<usize>>,
+    is_free: Vec<bool>,
+}
+
+impl Origins {
+    /// Applies one more rule to the elements that have no origin yet.
+    fn find(&mut self, is_from: impl Fn(usize, usize) -> bool) {
+        for (to, found) in self.found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
+            let is_it = |from: &usize| self.is_free[*from] && is_from(to, *from);
+            *found = (0..self.is_free.len()).find(is_it);
+            if let Some(from) = *found {
+                self.is_free[from] = false;
+            }
+        }
+    }
 }
 
 /// The value of `key` in each element, if no other element has the same.
@@ -147,9 +182,9 @@ fn unique<'v>(list: &'v [Value], key: &str) -> Vec<Option<&'v Value>> {
     values.iter().map(|value| value.filter(is_unique)).collect()
 }
 
-/// Whether two elements are equal in all names that both have.
-fn has_same_names(one: &Value, other: &Value) -> bool {
-    NAMES.iter().all(|key| match (scalar(one, key), scalar(other, key)) {
+/// Whether two elements are equal in all `keys` that both have.
+fn agree<'k>(one: &Value, other: &Value, keys: impl IntoIterator<Item = &'k &'k str>) -> bool {
+    keys.into_iter().all(|key| match (scalar(one, key), scalar(other, key)) {
         (Some(one), Some(other)) => one == other,
         _ => true,
     })

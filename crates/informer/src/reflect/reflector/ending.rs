@@ -88,10 +88,10 @@ impl Reflector {
         if !is_silent {
             self.bookmark_interval.interrupt();
         }
-        // A broken connection counts as an outage: if the server restarts quickly, the next one is
-        // delayed but not refused, so there may be no other sign. Two cases are not an outage: an
-        // open watch that is silent, because the deadline may have been too short, and a watch that
-        // a proxy cut for its silence.
+        // A broken connection counts as an outage: if the server restarts quickly, the next request
+        // is delayed and not refused, so there may be no other sign. Two cases are not an outage:
+        // an open watch that is silent, because the deadline may have been too short, and a watch
+        // that a proxy cut because it was idle.
         let was_open = exchange.opened.is_some();
         let was_cut = is_unreachable && was_open && self.cuts.note_cut(exchange.silence(now), now);
         if (is_silent && !was_open) || (is_unreachable && !was_cut) || is_initializing(error) {
@@ -121,8 +121,9 @@ impl Reflector {
         }
     }
 
-    /// A watch broke for a reason that does not say what to do. `was_reached` is whether the server
-    /// itself answered it.
+    /// A watch failed, and the error alone does not decide what follows. It is resumed, unless too
+    /// many watches have failed at this position. `was_reached` is whether the server itself, and
+    /// not a proxy, answered the request.
     fn watch_broke(
         &mut self,
         watch: Exchange,
@@ -143,10 +144,10 @@ impl Reflector {
     /// A watch without a position has ended. It cannot be resumed.
     pub(super) fn relist_unversioned(
         &mut self,
-        at_least: Option<Duration>,
+        retry_after: Option<Duration>,
         now: Instant,
     ) -> Reaction {
-        self.back_off(Plan::List, at_least, now);
+        self.back_off(Plan::List, retry_after, now);
         if let (State::Resting { until, .. }, Some(pace)) =
             (&mut self.state, self.unversioned_until)
         {

@@ -42,7 +42,8 @@ pub(super) fn is_unreachable(error: &SourceError) -> bool {
         || (is_proxied && reaction_to(error) == Reaction::Retry)
 }
 
-/// Whether the server has lost its storage and reads it again.
+/// Whether the server fills its watch cache again, as after it has lost etcd: `storage is
+/// (re)initializing`.
 pub(super) fn is_initializing(error: &SourceError) -> bool {
     reaction_to(error) == Reaction::Throttled
         && error.status().is_some_and(|status| status.message.contains("initializing"))

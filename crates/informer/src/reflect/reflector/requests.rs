@@ -10,6 +10,7 @@ use super::{Outage, Page, Paged, Plan, Reflector, Relist, State};
 use crate::transport::source::{ListRequest, Request, WatchRequest};
 
 impl Reflector {
+    /// Ends the request that is under way. `plan` is requested next, without a wait.
     pub(super) fn rest(&mut self, plan: Plan) {
         self.state = State::Resting { plan, until: None };
     }

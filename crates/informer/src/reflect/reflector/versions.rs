@@ -18,7 +18,8 @@ use crate::decode::frames::Change;
 pub(super) struct Versions {
     /// Where a watch resumes.
     pub(super) position: Option<ResourceVersion>,
-    /// The highest version of lists, changes and bookmarks.
+    /// The highest version of lists, changes and bookmarks, and of the items of interrupted lists.
+    /// A list with a lower version is refused once.
     pub(super) high_water: Option<ResourceVersion>,
     /// The highest version among the items of a list that is not complete.
     items: Option<ResourceVersion>,

@@ -120,8 +120,8 @@ impl Model {
             Input::Changed(change, version) => {
                 let version = version.as_deref().map(ResourceVersion::new);
                 let before = reflector.position().cloned();
-                let arrival = reflector.changed(*change, version.as_ref(), *now);
-                if arrival == ChangeKind::Stale {
+                let kind = reflector.changed(*change, version.as_ref(), *now);
+                if kind == ChangeKind::Stale {
                     assert_eq!(reflector.position(), before.as_ref());
                 }
             }
