@@ -11,6 +11,7 @@ mod kind;
 mod operator;
 mod version;
 mod webhook;
+mod webhooks;
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, Subcommand};

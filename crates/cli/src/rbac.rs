@@ -15,13 +15,16 @@
 //! - inferred: a write also stands for what the same helper of Windlass does in other cases, such
 //!   as reading the object again after a conflict.
 //!
-//! Reading order: `access` (a right), `evidence` (what is needed), `operator` (how it is deployed),
-//! `manifests` (what is granted), `difference`, `rules` (the rules of a role as text), `new_role`,
-//! `rewrite` (the file, changed so that it grants exactly what is needed).
+//! Reading order: `access` (a right), `evidence` (what is needed), `document` (the manifests as
+//! YAML), `operator` (how it is deployed), `grant`, `manifests` (what is granted), `difference`,
+//! `rules` (the rules of a role as text), `new_role`, `rewrite` (the file, changed so that it
+//! grants exactly what is needed).
 
 mod access;
 mod difference;
+mod document;
 mod evidence;
+mod grant;
 mod manifests;
 mod new_role;
 mod operator;

@@ -7,7 +7,7 @@ use super::VersionOptions;
 use super::changes::Changes;
 use super::kind::MANAGER_PLACE;
 use super::operator::{Kind, Operator, is_version};
-use super::webhook::{OUTSIDE_OF_A_CLUSTER, WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
+use super::webhooks::{OUTSIDE_OF_A_CLUSTER, WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
 use crate::definitions::{from_yaml, to_yaml};
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;

@@ -6,25 +6,11 @@ use anyhow::{Result, ensure};
 
 use super::WebhookOptions;
 use super::changes::Changes;
-use super::kind::MANAGER_PLACE;
 use super::operator::{Kind, Operator};
 use super::version::convert;
+use super::webhooks::{OUTSIDE_OF_A_CLUSTER, WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
-
-/// The comment in `src/webhooks.rs` before which webhooks are added.
-pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
-
-/// The file with all webhooks.
-pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
-
-/// What is said of every operator that has webhooks.
-pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
-Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
-  cargo run -- run --webhook-url https://HOST:9443
-Otherwise it calls a Service that does not lead here, and requests for the kind fail, or reach replicas in \
-the cluster. See \"Webhooks\" in docs/guide.md of Windlass.
-";
 
 /// Plans webhooks of a kind, and returns what to do next.
 pub(super) fn plan(
@@ -54,25 +40,6 @@ pub(super) fn plan(
         let _ = write!(next, " The conversion is in src/{}/convert.rs.", kind.module);
     }
     Ok(format!("{next}\n{OUTSIDE_OF_A_CLUSTER}"))
-}
-
-/// Plans what the first webhook of an operator needs, such as a Service. Does nothing if it exists.
-pub(super) fn prepare(operator: &Operator, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
-    if operator.has(WEBHOOKS_FILE) {
-        return Ok(());
-    }
-    for (path, text) in render(&[Part::Webhooks], &[], names) {
-        changes.create(&path, text)?;
-    }
-    changes.module("src/lib.rs", "pub mod webhooks;")?;
-    let line = ".webhooks(OPERATOR, webhooks::webhooks())";
-    changes.before("src/lib.rs", MANAGER_PLACE, line)?;
-    let tests = "tests/common/mod.rs";
-    changes.module(tests, "mod webhooks;")?;
-    let line = "webhooks::serve(cluster, lease_namespace, &mut options);";
-    changes.after(tests, "options.leader_election_namespace =", line)?;
-    changes.after("deploy/kustomization.yaml", "- operator.yaml", "- webhooks.yaml")?;
-    changes.append("deploy/rbac.yaml", &render_path("add/rbac-certificates.yaml", &[], names).1)
 }
 
 /// Plans the validating and defaulting webhooks of a kind.

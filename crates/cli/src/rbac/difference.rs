@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::access::Access;
 use super::evidence::{Need, Needs};
-use super::manifests::Grant;
+use super::grant::Grant;
 
 /// The difference between what is needed and what is granted.
 #[derive(Debug)]

@@ -4,20 +4,18 @@
 //! ones.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
 
-use super::access::{Access, Scope, Target, Verb};
+use super::access::{Access, Target, Verb};
+use super::document::{Document, documents, is_named_kustomization};
+use super::grant::{Grant, granted};
 use super::operator::{Bound, Operator};
 use super::rules;
 
 /// The `ClusterRole` of every cluster that grants the reviews that secure metrics need.
 const AUTH_DELEGATOR: &str = "system:auth-delegator";
-
-/// The file names of a kustomization.
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What the manifests say.
 #[derive(Debug)]
@@ -29,27 +27,6 @@ pub(super) struct Manifests {
     pub(super) grants: Vec<Grant>,
     /// Roles that are bound to the account, of which the manifests do not say what they grant.
     pub(super) unknown_roles: Vec<String>,
-}
-
-/// A YAML document of a file.
-#[derive(Clone, Debug)]
-pub(super) struct Document {
-    pub(super) file: PathBuf,
-    /// Begins with the separator line, unless it is the first of the file.
-    pub(super) text: String,
-    pub(super) value: Value,
-}
-
-/// A right that the operator is granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Grant {
-    pub(super) access: Access,
-    /// Whether a comment says that the rule stays, whatever is needed.
-    pub(super) is_kept: bool,
-    /// The role that grants it, as in `ClusterRole shop`.
-    pub(super) role: String,
-    /// Where that role is; `None` if it is a part of Kubernetes.
-    pub(super) file: Option<PathBuf>,
 }
 
 /// The text of a new file of Roles: only the account of the operator, unless another file of the
@@ -104,7 +81,7 @@ impl Manifests {
         let (mut grants, mut unknown_roles) = (Vec::new(), Vec::new());
         for bound in operator.bound(&all) {
             match all.iter().find(|document| bound.is(&document.value, &operator)) {
-                Some(role) if !role.is_aggregated() => grants.extend(role.grants(&bound)),
+                Some(role) if !role.is_aggregated() => grants.extend(grants_of(role, &bound)),
                 None if bound.name == AUTH_DELEGATOR => grants.extend(delegated(&bound)),
                 _ => unknown_roles.push(bound.to_string()),
             }
@@ -113,41 +90,9 @@ impl Manifests {
     }
 }
 
-impl Document {
-    pub(super) fn is_kustomization(&self) -> bool {
-        let kind = &self.value["kind"];
-        kind == "Kustomization" || (kind.is_null() && is_named_kustomization(&self.file))
-    }
-
-    /// Whether Kubernetes fills in its rules, from those of other roles.
-    pub(super) fn is_aggregated(&self) -> bool {
-        !self.value["aggregationRule"].is_null()
-    }
-
-    fn grants(&self, bound: &Bound) -> Vec<Grant> {
-        let kept = rules::kept(&self.text);
-        let mut grants = Vec::new();
-        let rules = self.value["rules"].as_array().into_iter().flatten();
-        for (index, rule) in rules.enumerate() {
-            let is_kept = kept.get(index).copied().unwrap_or_default();
-            grants.extend(granted(rule, &bound.scope).into_iter().map(|access| Grant {
-                access,
-                is_kept,
-                role: bound.to_string(),
-                file: Some(self.file.clone()),
-            }));
-        }
-        grants
-    }
-}
-
 fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
         || is_named_kustomization(path)
-}
-
-fn is_named_kustomization(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| KUSTOMIZATIONS.iter().any(|one| name == *one))
 }
 
 /// The documents of the other files in the folder of a file.
@@ -171,50 +116,19 @@ fn beside(file: &Path) -> Result<Vec<Document>> {
     Ok(all)
 }
 
-/// The documents of a file.
-///
-/// # Errors
-/// If it is not YAML.
-pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
-    let mut documents = Vec::new();
-    for text in rules::split(text) {
-        let is_empty = |line: &str| {
-            let line = line.strip_prefix("---").unwrap_or(line).trim();
-            line.is_empty() || line.starts_with(['#', '%'])
-        };
-        let value = if text.lines().all(is_empty) {
-            Value::Null
-        } else {
-            serde_saphyr::from_str(&text).with_context(|| format!("in {}", file.display()))?
-        };
-        documents.push(Document { file: file.to_owned(), text, value });
-    }
-    Ok(documents)
-}
-
-/// What a rule grants, one right for each verb on each resource or URL.
-pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
-    let list = |field: &str| -> Vec<String> {
-        rule[field].as_array().into_iter().flatten().map(text).collect()
-    };
-    let names = list("resourceNames");
-    let names = if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
+/// What a role grants to whom it is bound.
+fn grants_of(role: &Document, bound: &Bound) -> Vec<Grant> {
+    let kept = rules::kept(&role.text);
     let mut grants = Vec::new();
-    let mut grant = |target: &Target, name: &Option<String>| {
-        for verb in list("verbs") {
-            let (scope, target, name) = (scope.clone(), target.clone(), name.clone());
-            grants.push(Access { scope, target, name, verb: Verb(verb) });
-        }
-    };
-    for group in list("apiGroups") {
-        for resource in list("resources") {
-            for name in &names {
-                grant(&Target::resource(&group, &resource), name);
-            }
-        }
-    }
-    for url in list("nonResourceURLs") {
-        grant(&Target::Url(url), &None);
+    let rules = role.value["rules"].as_array().into_iter().flatten();
+    for (index, rule) in rules.enumerate() {
+        let is_kept = kept.get(index).copied().unwrap_or_default();
+        grants.extend(granted(rule, &bound.scope).into_iter().map(|access| Grant {
+            access,
+            is_kept,
+            role: bound.to_string(),
+            file: Some(role.file.clone()),
+        }));
     }
     grants
 }
@@ -239,20 +153,9 @@ fn delegated(bound: &Bound) -> Vec<Grant> {
     reviews.into_iter().map(grant).collect()
 }
 
-/// A string, or an empty one if the value is something else.
-pub(super) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-#[cfg(test)]
-impl From<Access> for Grant {
-    fn from(access: Access) -> Self {
-        Self { access, is_kept: false, role: String::new(), file: None }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::document::KUSTOMIZATIONS;
     use super::*;
 
     const ROLE: &str = "kind: ClusterRole\nmetadata: {name: manager-role}\nrules:\n\

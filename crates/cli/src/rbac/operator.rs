@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::access::Scope;
-use super::manifests::{Document, text};
+use super::document::{Document, text};
 
 /// The environment variables of a manager that decide what it needs, and the flags of the same
 /// options.
@@ -318,7 +318,7 @@ fn expanded(text: &str, variables: &[(String, String)]) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::super::manifests::documents;
+    use super::super::document::documents;
     use super::*;
 
     /// An operator in the namespace `shop`, with these containers.

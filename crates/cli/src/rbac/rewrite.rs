@@ -12,8 +12,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::access::{Access, Scope};
 use super::difference::{Difference, Excess};
+use super::document::Document;
 use super::evidence::Needs;
-use super::manifests::{Document, Grant, Manifests};
+use super::grant::Grant;
+use super::manifests::Manifests;
 use super::new_role::new_role;
 use super::rules;
 

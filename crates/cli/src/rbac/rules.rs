@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::access::{Access, Scope, Target, Verb};
 use super::difference::Excess;
-use super::manifests::granted;
+use super::grant::granted;
 
 /// A comment above a rule that contains this keeps the rule.
 const KEEP: &str = "windlass: keep";
@@ -36,23 +36,6 @@ struct Rule<'a> {
     /// The comments and empty lines above it.
     comments: Vec<&'a str>,
     body: Vec<&'a str>,
-}
-
-/// The documents of a file as text. Each but the first begins with the line that separates it from
-/// the one before.
-pub(super) fn split(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    for line in text.lines() {
-        let is_separator = line == "---" || line.starts_with("--- ");
-        if is_separator {
-            parts.push(String::new());
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push_str(line);
-            part.push('\n');
-        }
-    }
-    parts
 }
 
 /// Which rules of a role stay because of a comment, in their order.
