@@ -42,7 +42,8 @@ struct State {
 pub(crate) struct PendingWrites {
     /// In the order in which they were made.
     pub(crate) writes: Vec<Recorded>,
-    /// Whether there may have been another write, whose answer was lost.
+    /// Whether the caches may lack yet another write: one whose answer was lost, or one that no run
+    /// was told of, because that run did not begin.
     pub(crate) has_unknown: bool,
     /// When the run that made the last of them ended.
     pub(crate) since: Instant,
