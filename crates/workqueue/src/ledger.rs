@@ -1,15 +1,15 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
-//!              add                take                 done
-//!   (gone) ──────────▶ ready ────────────▶ running ──────────▶ (gone)
-//!      │                ▲ ▲                   │
-//!      │ add_after  due │ │ done          add │
-//!      └─────▶ waiting ─┘ └─ running + ready ◀┘
+//!   state of a key      add                 add_after, retry    due                 take      done
+//!   ─────────────────   ─────────────────   ─────────────────   ─────────────────   ───────   ───────
+//!   unknown             ready               waiting
+//!   waiting             ready               waiting             ready
+//!   ready               ready               ready                                   running
+//!   running             running + ready     running + waiting                                 unknown
+//!   running + ready     running + ready     running + ready                                   ready
+//!   running + waiting   running + ready     running + waiting   running + ready               waiting
 //! ```
-//!
-//! A key that is running and ready is in line, but is passed over until its run is done. A running
-//! key may also wait for its next run.
 //!
 //! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
 //! and clone keys. Time comes in as an argument; events for the observer and values to drop are
@@ -34,8 +34,8 @@ use crate::effects::{Effects, Event};
 use crate::line::{Line, Turn};
 use crate::observer::Load;
 use crate::priority::{Group, Priority};
-use crate::slots::{NO_TICKET, Pending, Place, Slot, SlotId, Slots, Ticket};
-use crate::waiting::Waiting;
+use crate::slots::{NO_TICKET, NextRun, Place, Ready, Slot, SlotId, Slots, Ticket};
+use crate::waiting::WaitingKeys;
 
 /// How many keys one call may age, or make ready because they are due. This bounds how long a call
 /// holds the queue's lock. The next call continues.
@@ -44,8 +44,8 @@ const BATCH: usize = 256;
 pub(crate) struct Ledger<K, C> {
     slots: Slots<K, C>,
     line: Line,
-    waiting: Waiting,
-    runs: Slab<Run<C>>,
+    waiting: WaitingKeys,
+    runs: Slab<ActiveRun<C>>,
     /// Keys with a ready run, in line or passed over, by priority.
     ready: [usize; Priority::ALL.len()],
     last_ticket: Ticket,
@@ -61,7 +61,7 @@ pub(crate) type RunNumber = usize;
 
 /// A run that is under way.
 #[derive(Debug)]
-pub(crate) struct Run<C> {
+pub(crate) struct ActiveRun<C> {
     pub(crate) slot: SlotId,
     pub(crate) started: Instant,
     /// Shared with the lease.
@@ -96,7 +96,7 @@ impl<K, C> Ledger<K, C> {
         Self {
             slots: Slots::new(),
             line: Line::new(is_fair),
-            waiting: Waiting::default(),
+            waiting: WaitingKeys::default(),
             runs: Slab::new(),
             ready: [0; Priority::ALL.len()],
             last_ticket: NO_TICKET,
@@ -108,17 +108,17 @@ impl<K, C> Ledger<K, C> {
 
     /// Ends a run.
     pub(crate) fn done(&mut self, number: RunNumber) {
-        let Run { slot: id, started, causes, .. } = self.runs.remove(number);
+        let ActiveRun { slot: id, started, causes } = self.runs.remove(number);
         // Usually the lease still holds the causes, and drops them.
         if let Some(causes) = causes.and_then(Arc::into_inner) {
             self.effects.causes.extend(causes.into_kept());
         }
         let slot = &mut self.slots[id];
         slot.is_running = false;
-        match slot.pending {
-            Pending::None => self.effects.key = Some(self.slots.remove(id).key),
-            Pending::PassedOver => self.enter_front(id),
-            Pending::InLine | Pending::Waiting => {}
+        match slot.next_run {
+            NextRun::None => self.effects.key = Some(self.slots.remove(id).key),
+            NextRun::PassedOver(ready) => self.enter_front(id, ready),
+            NextRun::InLine(_) | NextRun::Waiting { .. } => {}
         }
         self.note(Event::Finished { started });
     }
@@ -148,9 +148,9 @@ impl<K, C> Ledger<K, C> {
     /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
     pub(crate) fn promote_due(&mut self, now: Instant) -> bool {
         for _ in 0..BATCH {
-            let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
+            let Some((id, due)) = self.waiting.pop_due(now, &self.slots) else { return false };
             self.fire_timers(id);
-            self.enter_line(id, self.slots[id].at);
+            self.enter_line(id, due);
         }
         true
     }
@@ -194,7 +194,7 @@ impl<K, C> Ledger<K, C> {
         self.slots.iter()
     }
 
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &Run<C>> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &ActiveRun<C>> {
         self.runs.iter().map(|(_, run)| run)
     }
 
@@ -206,23 +206,23 @@ impl<K, C> Ledger<K, C> {
     /// Schedules a key for `due`, or for now, unless it is already scheduled earlier.
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
-        let was_waiting = slot.pending == Pending::Waiting;
-        match slot.pending {
-            Pending::None => (slot.priority, slot.requested) = (priority, priority),
-            Pending::InLine | Pending::PassedOver => {
-                slot.requested = slot.requested.max(priority);
-                if priority > slot.priority {
+        let was_waiting = matches!(slot.next_run, NextRun::Waiting { .. });
+        match slot.next_run {
+            NextRun::None => (slot.priority, slot.level) = (priority, priority),
+            NextRun::InLine(_) | NextRun::PassedOver(_) => {
+                slot.priority = slot.priority.max(priority);
+                if priority > slot.level {
                     self.raise(id, priority, now);
                 }
                 return;
             }
-            Pending::Waiting => {
+            NextRun::Waiting { due: earlier, .. } => {
                 slot.priority = slot.priority.max(priority);
-                slot.requested = slot.priority;
-                if due.is_some_and(|due| due >= slot.at) {
+                slot.level = slot.priority;
+                if due.is_some_and(|due| due >= earlier) {
                     return;
                 }
-                if slot.at <= now {
+                if earlier <= now {
                     // The key is due, but its batch was not promoted yet.
                     self.fire_timers(id);
                 } else {
@@ -235,7 +235,7 @@ impl<K, C> Ledger<K, C> {
             Some(due) => self.wait(id, now, due),
         }
         if was_waiting {
-            self.waiting.remove(&self.slots);
+            self.waiting.note_stale(&self.slots);
         }
     }
 
@@ -243,11 +243,8 @@ impl<K, C> Ledger<K, C> {
     fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        if slot.pending == Pending::None {
-            slot.since = now;
-        }
-        slot.pending = Pending::Waiting;
-        slot.at = due;
+        let since = if let NextRun::Waiting { since, .. } = slot.next_run { since } else { now };
+        slot.next_run = NextRun::Waiting { since, due };
         self.waiting.insert(due, place);
     }
 
@@ -255,36 +252,39 @@ impl<K, C> Ledger<K, C> {
     fn enter_line(&mut self, id: SlotId, since: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        (slot.since, slot.at) = (since, since);
-        slot.pending = Pending::InLine;
-        let (level, group) = (slot.priority, slot.group);
+        slot.next_run = NextRun::InLine(Ready { since, level_since: since });
+        let (level, group) = (slot.level, slot.group);
         self.ready[level as usize] += 1;
         self.line.push_back(level, group, place, &self.slots);
         self.note(Event::Added { depth: self.ready() });
     }
 
     /// Puts a key that was passed over first in its level or, with groups, in its group.
-    fn enter_front(&mut self, id: SlotId) {
+    fn enter_front(&mut self, id: SlotId, ready: Ready) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.pending = Pending::InLine;
-        self.line.push_front(slot.priority, slot.group, place);
+        slot.next_run = NextRun::InLine(ready);
+        self.line.push_front(slot.level, slot.group, place);
     }
 
     /// Moves a ready key to the end of a higher level.
-    fn raise(&mut self, id: SlotId, priority: Priority, now: Instant) {
+    fn raise(&mut self, id: SlotId, level: Priority, now: Instant) {
         let slot = &mut self.slots[id];
-        let before = std::mem::replace(&mut slot.priority, priority);
-        slot.at = now;
+        let before = std::mem::replace(&mut slot.level, level);
         self.ready[before as usize] -= 1;
-        self.ready[priority as usize] += 1;
-        if slot.pending == Pending::PassedOver {
-            return;
+        self.ready[level as usize] += 1;
+        match &mut slot.next_run {
+            NextRun::InLine(ready) => ready.level_since = now,
+            NextRun::PassedOver(ready) => {
+                ready.level_since = now;
+                return;
+            }
+            NextRun::None | NextRun::Waiting { .. } => unreachable!("the key must be ready"),
         }
         let group = slot.group;
         let place = self.new_place(id);
         self.line.note_stale(before, group);
-        self.line.push_back(priority, group, place, &self.slots);
+        self.line.push_back(level, group, place, &self.slots);
     }
 
     /// Raises keys that have been at one level for longer than `aging`.
@@ -308,15 +308,19 @@ impl<K, C> Ledger<K, C> {
         })
     }
 
-    /// Passes over keys that run. Returns the first key in line that does not, and its level.
-    fn pass_over_running(&mut self) -> Option<(Priority, SlotId)> {
+    /// Passes over keys that run. Returns the level of the first key that does not run, the key, and
+    /// since when it is ready.
+    fn pass_over_running(&mut self) -> Option<(Priority, SlotId, Ready)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
+            let NextRun::InLine(ready) = slot.next_run else {
+                unreachable!("the first key in line must be in line");
+            };
             if !slot.is_running {
-                return Some((level, id));
+                return Some((level, id, ready));
             }
-            slot.pending = Pending::PassedOver;
+            slot.next_run = NextRun::PassedOver(ready);
             slot.ticket = NO_TICKET;
             self.line.pop_first(level, Turn::Stays);
         }
@@ -340,7 +344,7 @@ impl<K, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key.
     fn cancel_next_run(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
-        slot.pending = Pending::None;
+        slot.next_run = NextRun::None;
         slot.ticket = NO_TICKET;
         if let Some(why) = slot.why.take() {
             self.effects.causes.extend(why.causes.into_kept());
@@ -367,11 +371,11 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         // Keys that are due enter the line before this one.
         self.promote_due(now);
         let AddRequest { key, hash, group, priority, due, cause, is_timer } = request;
-        let (id, merged) = self.slots.find_or_insert(key, hash, now);
+        let (id, merged) = self.slots.find_or_insert(key, hash);
         self.effects.key = merged;
         let slot = &mut self.slots[id];
         // A key in line stays in its group, even if the group function now returns another one.
-        if slot.pending != Pending::InLine {
+        if !matches!(slot.next_run, NextRun::InLine(_)) {
             slot.group = group;
         }
         self.schedule(id, priority, now, due);
@@ -379,7 +383,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let left_out = if due.is_none() || !is_timer {
             slot.why_mut().causes.push(cause)
-        } else if slot.pending == Pending::Waiting {
+        } else if matches!(slot.next_run, NextRun::Waiting { .. }) {
             slot.why_mut().timers.push(cause)
         } else {
             // The key is ready, and runs before the timer fires.
@@ -390,7 +394,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
 
     /// Hands out the first key that does not run.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Taken<K, C>> {
-        let (level, id) = loop {
+        let (level, id, ready) = loop {
             let is_more_due = self.promote_due(now);
             self.age(now);
             match self.pass_over_running() {
@@ -404,12 +408,12 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         self.line.pop_first(level, Turn::Ends);
         self.ready[level as usize] -= 1;
         let slot = &mut self.slots[id];
-        slot.pending = Pending::None;
+        slot.next_run = NextRun::None;
         slot.ticket = NO_TICKET;
         slot.is_running = true;
-        let (priority, queued) = (slot.requested, now.saturating_duration_since(slot.since));
+        let (priority, queued) = (slot.priority, now.saturating_duration_since(ready.since));
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
-        let run = Run { slot: id, started: now, causes: causes.clone() };
+        let run = ActiveRun { slot: id, started: now, causes: causes.clone() };
         let number = self.runs.insert(run);
         self.note(Event::Started { queued, depth: self.ready() });
         Some(Taken { number, key, causes, queued, priority })
@@ -417,28 +421,29 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
 
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
-        let waiting = self.find(key, hash).filter(|(_, slot)| slot.pending == Pending::Waiting);
-        let Some((id, _)) = waiting else { return false };
+        let Some((id, slot)) = self.find(key, hash) else { return false };
+        if !matches!(slot.next_run, NextRun::Waiting { .. }) {
+            return false;
+        }
         self.cancel_next_run(id);
         if !self.slots[id].is_running {
             self.effects.key = Some(self.slots.remove(id).key);
         }
-        self.waiting.remove(&self.slots);
+        self.waiting.note_stale(&self.slots);
         true
     }
 
     /// Cancels the next run of all waiting keys. Returns these keys, the earliest first, with
     /// their due times.
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
-        let ids = self.waiting.take_all(&self.slots).into_iter();
-        let take = |id| {
+        let waiting = self.waiting.take_all(&self.slots).into_iter();
+        let take = |(id, due)| {
             self.cancel_next_run(id);
             let slot = &self.slots[id];
-            let due = slot.at;
             let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };
             (key, due)
         };
-        ids.map(take).collect()
+        waiting.map(take).collect()
     }
 
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<(SlotId, &Slot<K, C>)> {

@@ -242,4 +242,4 @@ pub use priority::{Group, Priority};
 #[cfg(feature = "prometheus")]
 pub use prometheus::QueueMetrics;
 pub use queue::WorkQueue;
-pub use snapshot::{KeyStatus, NextRun, Run, Snapshot, Waiting};
+pub use snapshot::{KeyStatus, NextRun, Run, Snapshot, WaitingKey};

@@ -10,17 +10,17 @@
 //!             team-2 [g]
 //! ```
 //!
-//! A key that moves to another level leaves a stale place behind. When a push finds that more than
-//! half of the places of a FIFO are stale, and more than 64, it removes them.
+//! A key that moves to another level leaves a stale place behind. A push to a FIFO whose stale
+//! places outnumber the others by more than 64 removes them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use tokio::time::Instant;
 
 use crate::priority::{Group, Priority};
-use crate::slots::{Place, SlotId, Slots};
+use crate::slots::{NextRun, Place, SlotId, Slots};
 
-/// So many stale places are tolerated before a sweep.
+/// By how many the stale places of a FIFO may outnumber the others.
 const STALE_TOLERATED: usize = 64;
 
 /// What happens to the turn of a group when its first key is taken out.
@@ -84,7 +84,7 @@ impl Line {
     ) {
         match &mut self.levels[level as usize] {
             Level::Plain(fifo) => fifo.push_back(place, slots),
-            Level::Fair(fair) => fair.push_back(known(group), place, slots),
+            Level::Fair(fair) => fair.push_back(expect_group(group), place, slots),
         }
     }
 
@@ -92,7 +92,7 @@ impl Line {
     pub(crate) fn push_front(&mut self, level: Priority, group: Option<Group>, place: Place) {
         match &mut self.levels[level as usize] {
             Level::Plain(fifo) => fifo.push_front(place),
-            Level::Fair(fair) => fair.push_front(known(group), place),
+            Level::Fair(fair) => fair.push_front(expect_group(group), place),
         }
     }
 
@@ -100,7 +100,7 @@ impl Line {
     pub(crate) fn note_stale(&mut self, level: Priority, group: Option<Group>) {
         match &mut self.levels[level as usize] {
             Level::Plain(fifo) => fifo.live -= 1,
-            Level::Fair(fair) => fair.note_stale(known(group)),
+            Level::Fair(fair) => fair.note_stale(expect_group(group)),
         }
     }
 
@@ -135,7 +135,10 @@ impl Line {
             Level::Fair(fair) => &mut fair.ages,
         };
         let oldest = ages.first(slots)?.id;
-        (now.saturating_duration_since(slots[oldest].at) >= aging).then_some(oldest)
+        let NextRun::InLine(ready) = slots[oldest].next_run else {
+            unreachable!("a key with a live place must be in line");
+        };
+        (now.saturating_duration_since(ready.level_since) >= aging).then_some(oldest)
     }
 
     /// Whether no key is in line.
@@ -163,7 +166,7 @@ impl Level {
     }
 }
 
-fn known(group: Option<Group>) -> Group {
+fn expect_group(group: Option<Group>) -> Group {
     group.expect("a key in a fair line must have a group")
 }
 

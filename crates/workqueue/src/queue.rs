@@ -17,8 +17,8 @@ use crate::ledger::AddRequest;
 use crate::observer::{Load, Observer};
 use crate::priority::Group;
 use crate::shared::{Shared, Sleeper};
-use crate::slots::Pending;
-use crate::snapshot::{KeyStatus, Snapshot, Waiting};
+use crate::slots::NextRun;
+use crate::snapshot::{KeyStatus, Snapshot, WaitingKey};
 
 /// A work queue: a set of keys that need work, handed to workers one key at a time.
 ///
@@ -162,9 +162,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         } else {
             TakeOrSleep::Sleep(locked.register_sleeper())
         };
-        // Unlock here, not on return: unlocking drops causes, and that may panic. Then the panic
-        // drops the local `result`, which ends the run or the sleep. A value that is already in the
-        // return slot would be leaked.
+        // Unlock while `result` is still a local: unlocking drops causes. If one of them panics,
+        // `result` is dropped, too, and so the run or the sleep ends.
         drop(locked);
         result
     }
@@ -206,10 +205,10 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         let hash = self.shared.hash(key);
         let locked = self.shared.lock_promoted();
         let (_, slot) = locked.ledger.find(key, hash)?;
-        match slot.pending {
-            Pending::None => None,
-            Pending::InLine | Pending::PassedOver => Some(slot.since),
-            Pending::Waiting => Some(slot.at),
+        match slot.next_run {
+            NextRun::None => None,
+            NextRun::InLine(ready) | NextRun::PassedOver(ready) => Some(ready.since),
+            NextRun::Waiting { due, .. } => Some(due),
         }
     }
 
@@ -230,12 +229,12 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
 
     /// Shuts the queue down. Further adds are refused. Workers still get the keys that are ready,
     /// and then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
-    pub fn shut_down(&self) -> Vec<Waiting<K>> {
+    pub fn shut_down(&self) -> Vec<WaitingKey<K>> {
         let mut locked = self.shared.lock_promoted();
         locked.shut_down = true;
         let waiting = locked.ledger.take_waiting();
         drop(locked);
-        waiting.into_iter().map(|(key, due)| Waiting { key, due }).collect()
+        waiting.into_iter().map(|(key, due)| WaitingKey { key, due }).collect()
     }
 
     /// Shuts the queue down and waits until every key that was ready or running is done. Returns
@@ -247,7 +246,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// If it is dropped, the queue stays shut down, and the list of waiting keys is lost. Where
     /// that list matters, call [`shut_down`](Self::shut_down) first; this then returns an empty
     /// list.
-    pub async fn shut_down_with_drain(&self) -> Vec<Waiting<K>> {
+    pub async fn shut_down_with_drain(&self) -> Vec<WaitingKey<K>> {
         let waiting = self.shut_down();
         self.shared.wait_idle().await;
         waiting

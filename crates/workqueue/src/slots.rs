@@ -10,7 +10,6 @@
 use std::ops::{Index, IndexMut};
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use slab::Slab;
 use tokio::time::Instant;
 
@@ -41,17 +40,13 @@ pub(crate) struct Slot<K, C> {
     /// Whether a worker holds a lease on the key.
     pub(crate) is_running: bool,
     /// The state of the next run.
-    pub(crate) pending: Pending,
-    /// The level of the next run. Aging may have raised it.
+    pub(crate) next_run: NextRun,
+    /// The highest priority that was requested for the next run.
     pub(crate) priority: Priority,
-    /// The highest priority that was requested. Aging does not change it.
-    pub(crate) requested: Priority,
+    /// The level of the line for the next run: its priority, or a higher level because of aging.
+    pub(crate) level: Priority,
     /// The group of the next run, if groups take turns.
     pub(crate) group: Option<Group>,
-    /// Since when the next run is ready or, while it waits, since when it waits.
-    pub(crate) since: Instant,
-    /// While the next run waits: when it is due. In line: since when it is at its level.
-    pub(crate) at: Instant,
     /// The ticket of the current place.
     pub(crate) ticket: Ticket,
     /// Why the next run is wanted. Boxed, because most keys of most queues have no cause.
@@ -60,15 +55,25 @@ pub(crate) struct Slot<K, C> {
 
 /// The state of the next run of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
-    /// No next run.
+pub(crate) enum NextRun {
     None,
+    /// Waits for its time.
+    Waiting {
+        since: Instant,
+        due: Instant,
+    },
     /// In the line of ready keys.
-    InLine,
+    InLine(Ready),
     /// Its turn came while the key was running. It goes to the front when that run is done.
-    PassedOver,
-    /// Waiting for its time.
-    Waiting,
+    PassedOver(Ready),
+}
+
+/// For how long a run has been ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) since: Instant,
+    /// Since when it is at its present level.
+    pub(crate) level_since: Instant,
 }
 
 /// Why the next run is wanted.
@@ -85,15 +90,7 @@ pub(crate) struct Why<C> {
 pub(crate) struct Slots<K, C> {
     slots: Slab<Slot<K, C>>,
     /// Finds the slot of a key.
-    table: HashTable<Known>,
-}
-
-/// A key in the table, with a copy of its hash, so that the table can grow without reading every
-/// slot.
-#[derive(Debug)]
-struct Known {
-    hash: u64,
-    id: SlotId,
+    table: HashTable<SlotId>,
 }
 
 impl<K, C> Slots<K, C> {
@@ -104,7 +101,7 @@ impl<K, C> Slots<K, C> {
     /// Removes a key that has nothing left to do.
     pub(crate) fn remove(&mut self, id: SlotId) -> Slot<K, C> {
         let slot = self.slots.remove(id as usize);
-        let entry = self.table.find_entry(slot.hash, |known| known.id == id);
+        let entry = self.table.find_entry(slot.hash, |&other| other == id);
         entry.expect("the table must know every slot").remove();
         slot
     }
@@ -129,42 +126,48 @@ impl<K, C> Slots<K, C> {
 
 impl<K: Eq, C> Slots<K, C> {
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        let known =
-            self.table.find(hash, |known| known.hash == hash && self[known.id].key == *key)?;
-        Some(known.id)
+        self.table.find(hash, |&id| self[id].is(key, hash)).copied()
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
     /// known, `key` is returned as well, for the caller to drop.
-    pub(crate) fn find_or_insert(
-        &mut self,
-        key: K,
-        hash: u64,
-        now: Instant,
-    ) -> (SlotId, Option<K>) {
-        let Self { slots, table } = self;
-        let is_same_key = |known: &Known| known.hash == hash && slots[known.id as usize].key == key;
-        match table.entry(hash, is_same_key, |known| known.hash) {
-            Entry::Occupied(known) => (known.get().id, Some(key)),
-            Entry::Vacant(vacant) => {
-                let id = slots.insert(Slot {
-                    key,
-                    hash,
-                    is_running: false,
-                    pending: Pending::None,
-                    priority: Priority::default(),
-                    requested: Priority::default(),
-                    group: None,
-                    since: now,
-                    at: now,
-                    ticket: NO_TICKET,
-                    why: None,
-                });
-                let id = slot_id(id);
-                vacant.insert(Known { hash, id });
-                (id, None)
-            }
+    pub(crate) fn find_or_insert(&mut self, key: K, hash: u64) -> (SlotId, Option<K>) {
+        if let Some(id) = self.find(&key, hash) {
+            return (id, Some(key));
         }
+        if self.table.len() == self.table.capacity() {
+            self.grow();
+        }
+        let id = slot_id(self.slots.insert(Slot {
+            key,
+            hash,
+            is_running: false,
+            next_run: NextRun::None,
+            priority: Priority::default(),
+            level: Priority::default(),
+            group: None,
+            ticket: NO_TICKET,
+            why: None,
+        }));
+        self.table.insert_unique(hash, id, |&id| self.slots[id as usize].hash);
+        (id, None)
+    }
+
+    /// Doubles the table. It reads the hashes in the order of the slots: the order of the old
+    /// table, which the table itself would use, misses the cache for each key.
+    fn grow(&mut self) {
+        let Self { slots, table } = self;
+        let mut grown = HashTable::with_capacity(2 * slots.len());
+        for (id, slot) in slots.iter() {
+            grown.insert_unique(slot.hash, slot_id(id), |&id| slots[id as usize].hash);
+        }
+        *table = grown;
+    }
+}
+
+impl<K: Eq, C> Slot<K, C> {
+    fn is(&self, key: &K, hash: u64) -> bool {
+        self.hash == hash && self.key == *key
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::causes::Causes;
-use crate::ledger;
+use crate::ledger::ActiveRun;
 use crate::priority::Priority;
-use crate::slots::{Pending, Slot};
+use crate::slots::{self, Slot};
 
 /// Every key of a queue at one moment.
 ///
@@ -73,7 +73,7 @@ pub struct NextRun<C> {
 /// A key that was still waiting when its queue was shut down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waiting<K> {
+pub struct WaitingKey<K> {
     /// The key.
     pub key: K,
     /// When it would have become ready.
@@ -98,15 +98,22 @@ impl<K, C> KeyStatus<K, C> {
 
 impl<K: Clone, C: Clone> KeyStatus<K, C> {
     /// The status of the key in `slot`, without its failures. `run` is its run under way.
-    pub(crate) fn of(slot: &Slot<K, C>, run: Option<&ledger::Run<C>>) -> Self {
+    pub(crate) fn of(slot: &Slot<K, C>, run: Option<&ActiveRun<C>>) -> Self {
         let running = run.map(|run| Run {
             since: run.started,
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
-        let next_run = (slot.pending != Pending::None).then(|| NextRun {
-            since: slot.since,
-            due: (slot.pending == Pending::Waiting).then_some(slot.at),
-            priority: slot.priority,
+        let since_and_due = match slot.next_run {
+            slots::NextRun::None => None,
+            slots::NextRun::InLine(ready) | slots::NextRun::PassedOver(ready) => {
+                Some((ready.since, None))
+            }
+            slots::NextRun::Waiting { since, due } => Some((since, Some(due))),
+        };
+        let next_run = since_and_due.map(|(since, due)| NextRun {
+            since,
+            due,
+            priority: slot.level,
             causes: slot.why.as_ref().map(|why| why.causes.join(&why.timers)).unwrap_or_default(),
         });
         Self { key: slot.key.clone(), running, next_run, failures: 0 }

@@ -6,9 +6,9 @@ mod common;
 use common::{Polled, SECOND, ends, run_ready};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, timeout};
-use windlass_workqueue::{Load, Waiting, WorkQueue};
+use windlass_workqueue::{Load, WaitingKey, WorkQueue};
 
-fn pairs(waiting: Vec<Waiting<&'static str>>) -> Vec<(&'static str, Instant)> {
+fn pairs(waiting: Vec<WaitingKey<&'static str>>) -> Vec<(&'static str, Instant)> {
     waiting.into_iter().map(|waiting| (waiting.key, waiting.due)).collect()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{self, Instant, Interval};
-use windlass_workqueue::{Load, Snapshot, Waiting};
+use windlass_workqueue::{Load, Snapshot, WaitingKey};
 
 use crate::site::FetchError;
 use crate::{ATTEMPTS_MAX, Cause, Url};
@@ -147,9 +147,9 @@ impl Progress {
 }
 
 /// Shows what an interrupted crawl did not come to.
-pub(crate) fn print_left_over(ready: usize, waiting: &[Waiting<Url>]) {
+pub(crate) fn print_left_over(ready: usize, waiting: &[WaitingKey<Url>]) {
     println!("\nNot done: {ready} pages were ready, and {} waited for a retry.", waiting.len());
-    for Waiting { key, .. } in waiting.iter().take(LISTED_MAX) {
+    for WaitingKey { key, .. } in waiting.iter().take(LISTED_MAX) {
         println!("    {key}");
     }
     if waiting.len() > LISTED_MAX {
