@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,6 +51,20 @@ impl Index for ByValue {
 
     fn values(&self, _: &Head, view: Data) -> impl IntoIterator<Item = String> {
         view.data.into_values()
+    }
+}
+
+/// An index that panics on every object.
+#[derive(Clone)]
+struct Panics;
+
+impl Index for Panics {
+    type View = ();
+    type Value = String;
+
+    fn values(&self, _: &Head, (): ()) -> impl IntoIterator<Item = String> {
+        assert!(std::hint::black_box(false), "an index that does not like a");
+        None
     }
 }
 
@@ -626,16 +641,6 @@ async fn transform_that_panics_breaks_its_informer_visibly() {
 /// FAULTS 20: a background task dies.
 #[tokio::test(start_paused = true)]
 async fn index_that_panics_breaks_its_informer_visibly() {
-    #[derive(Clone)]
-    struct Panics;
-    impl Index for Panics {
-        type View = ();
-        type Value = String;
-        fn values(&self, _: &Head, (): ()) -> impl IntoIterator<Item = String> {
-            assert!(std::hint::black_box(false), "an index that does not like a");
-            None
-        }
-    }
     let cluster = Cluster::with(&["a"]).await;
     let (factory, broken, well) =
         with_one_that_breaks(&cluster, |options| options.index(Panics)).await;
@@ -643,6 +648,23 @@ async fn index_that_panics_breaks_its_informer_visibly() {
     assert!(matches!(broken.status().phase, InformerPhase::Failed(_)));
     assert_eq!(broken.lister().list().iter().count(), 0, "it can still be read");
     well.wait_for_sync().await.expect("the others run");
+    factory.shut_down().await;
+}
+
+/// The panic is that of the caller: the others who use the informer do not notice it.
+#[tokio::test(start_paused = true)]
+async fn index_that_panics_when_it_is_added_later_changes_nothing() {
+    let cluster = Cluster::with(&["a"]).await;
+    let factory = cluster.factory();
+    let informer = factory.informer::<ConfigMap>().expect("an informer");
+    factory.start();
+    factory.wait_for_sync().await.expect("it lists");
+    let added = catch_unwind(AssertUnwindSafe(|| informer.add_index(Panics)));
+    assert!(added.is_err(), "the caller gets the panic");
+    cluster.create("b").await;
+    pass(MINUTE).await;
+    assert_eq!(content(informer.lister()), "a=1 b=1");
+    assert!(informer.has_synced());
     factory.shut_down().await;
 }
 

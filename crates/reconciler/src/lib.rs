@@ -97,9 +97,10 @@
 //! [`Controller::runs`] returns the last runs of a key: why each ran, what it wrote (the first and
 //! the last writes, if there are more than [`WRITES_PER_RUN`]), which events it published, how it
 //! ended, and when it is retried. [`Controller::run_count`] says how many there were.
-//! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
-//! what every key waits for, and [`Controller::inactive`] which keys do not run: because their
-//! object is [paused](ControllerBuilder::paused_by), or because they were given up.
+//! [`Controller::status`] has counts, [`Controller::informers`] the state of the informers,
+//! [`Controller::queue`] what every key waits for, and [`Controller::inactive`] the keys that do
+//! not run: their object is [paused](ControllerBuilder::paused_by), their last run ended with a
+//! [terminal](Error::terminal) error, or they were given up.
 //! [`ControllerHandle::finished`] is a stream of runs as they end. A key that its own writes wake
 //! again and again is logged with the write.
 //!

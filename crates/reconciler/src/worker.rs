@@ -71,8 +71,8 @@ impl Drop for TakenKey<'_> {
 
 impl<K: ObjectType> Work<K> {
     /// Takes keys until `stop` is cancelled, or the queue is shut down and empty. A run that has
-    /// begun ends first. `stop` is a child of the token of `shutdown`. It is also cancelled
-    /// when something breaks that the workers need, such as an informer.
+    /// begun ends first. `stop` is cancelled when `shutdown` begins, and when something breaks that
+    /// the workers need, such as an informer.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         let tools = &self.tools;
         // In a plan, delayed keys run at once.

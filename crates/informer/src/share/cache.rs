@@ -11,6 +11,7 @@
 
 mod members;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
@@ -59,7 +60,14 @@ impl Cache {
     /// Adds an index, unless there is one of its type.
     pub(crate) fn add_index<I: Index>(&self, index: I) -> Result<(), IndexError> {
         let mut state = lock(&self.state);
-        if state.store.has_index::<I>() { Ok(()) } else { state.store.add_index(index) }
+        if state.store.has_index::<I>() {
+            return Ok(());
+        }
+        // The store of an index that panics is unchanged. So the panic is the caller's alone: it
+        // must not poison the lock, which would end all changes of the cache.
+        let added = catch_unwind(AssertUnwindSafe(|| state.store.add_index(index)));
+        drop(state);
+        added.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Applies what has arrived, in order. Returns how many objects were dropped, because they were

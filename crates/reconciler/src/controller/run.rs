@@ -98,6 +98,8 @@ impl<K: ObjectType> Controller<K> {
         let mut bug = None;
         let ended = loop {
             tokio::select! {
+                // First, because streams that have stopped must not be started again.
+                biased;
                 () = stop.cancelled() => break Ok(()),
                 failure = self.wiring.factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
