@@ -23,6 +23,7 @@
 //! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
 //!   that have not fired.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,6 @@ use crate::line::{Line, Turn};
 use crate::observer::Load;
 use crate::priority::{Group, Priority};
 use crate::slots::{NO_TICKET, NextRun, Place, Ready, Slot, SlotId, Slots, Ticket};
-use crate::waiting::WaitingKeys;
 
 /// How many keys one call may age, or make ready because they are due. This bounds how long a call
 /// holds the queue's lock. The next call continues.
@@ -44,7 +44,8 @@ const BATCH: usize = 256;
 pub(crate) struct Ledger<K, C> {
     slots: Slots<K, C>,
     line: Line,
-    waiting: WaitingKeys,
+    /// The keys that wait for their time, the earliest first.
+    waiting: BTreeSet<(Instant, Place)>,
     runs: Slab<ActiveRun<C>>,
     /// Keys with a ready run, in line or passed over, by priority.
     ready: [usize; Priority::ALL.len()],
@@ -96,7 +97,7 @@ impl<K, C> Ledger<K, C> {
         Self {
             slots: Slots::new(),
             line: Line::new(is_fair),
-            waiting: WaitingKeys::default(),
+            waiting: BTreeSet::new(),
             runs: Slab::new(),
             ready: [0; Priority::ALL.len()],
             last_ticket: NO_TICKET,
@@ -148,7 +149,11 @@ impl<K, C> Ledger<K, C> {
     /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
     pub(crate) fn promote_due(&mut self, now: Instant) -> bool {
         for _ in 0..BATCH {
-            let Some((id, due)) = self.waiting.pop_due(now, &self.slots) else { return false };
+            let Some(&(due, Place { id, .. })) = self.waiting.first() else { return false };
+            if due > now {
+                return false;
+            }
+            self.waiting.pop_first();
             self.fire_timers(id);
             self.enter_line(id, due);
         }
@@ -157,7 +162,7 @@ impl<K, C> Ledger<K, C> {
 
     /// When the next waiting key is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.waiting.next_due()
+        self.waiting.first().map(|&(due, _)| due)
     }
 
     /// Whether there may be a key to take. All keys in line may be running.
@@ -206,7 +211,6 @@ impl<K, C> Ledger<K, C> {
     /// Schedules a key for `due`, or for now, unless it is already scheduled earlier.
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
-        let was_waiting = matches!(slot.next_run, NextRun::Waiting { .. });
         match slot.next_run {
             NextRun::None => (slot.priority, slot.level) = (priority, priority),
             NextRun::InLine(_) | NextRun::PassedOver(_) => {
@@ -222,6 +226,7 @@ impl<K, C> Ledger<K, C> {
                 if due.is_some_and(|due| due >= earlier) {
                     return;
                 }
+                self.waiting.remove(&(earlier, slot.place(id)));
                 if earlier <= now {
                     // The key is due, but its batch was not promoted yet.
                     self.fire_timers(id);
@@ -234,9 +239,6 @@ impl<K, C> Ledger<K, C> {
             None => self.enter_line(id, now),
             Some(due) => self.wait(id, now, due),
         }
-        if was_waiting {
-            self.waiting.note_stale(&self.slots);
-        }
     }
 
     /// Makes a key wait until `due`.
@@ -245,7 +247,7 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let since = if let NextRun::Waiting { since, .. } = slot.next_run { since } else { now };
         slot.next_run = NextRun::Waiting { since, due };
-        self.waiting.insert(due, place);
+        self.waiting.insert((due, place));
     }
 
     /// Puts a key that has been ready since `since` at the end of its level.
@@ -302,9 +304,9 @@ impl<K, C> Ledger<K, C> {
             return None;
         }
         // From the top, so that a key moves by one level at a time.
-        [Priority::Normal, Priority::Low].into_iter().find_map(|lower| {
-            let id = self.line.aged(lower, self.aging, now, &self.slots)?;
-            Some((id, lower.raised()?))
+        let levels = [(Priority::Normal, Priority::High), (Priority::Low, Priority::Normal)];
+        levels.into_iter().find_map(|(level, above)| {
+            Some((self.line.aged(level, self.aging, now, &self.slots)?, above))
         })
     }
 
@@ -422,22 +424,21 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
         let Some((id, slot)) = self.find(key, hash) else { return false };
-        if !matches!(slot.next_run, NextRun::Waiting { .. }) {
-            return false;
-        }
+        let NextRun::Waiting { due, .. } = slot.next_run else { return false };
+        let entry = (due, slot.place(id));
+        self.waiting.remove(&entry);
         self.cancel_next_run(id);
         if !self.slots[id].is_running {
             self.effects.key = Some(self.slots.remove(id).key);
         }
-        self.waiting.note_stale(&self.slots);
         true
     }
 
     /// Cancels the next run of all waiting keys. Returns these keys, the earliest first, with
     /// their due times.
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
-        let waiting = self.waiting.take_all(&self.slots).into_iter();
-        let take = |(id, due)| {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let take = |(due, Place { id, .. })| {
             self.cancel_next_run(id);
             let slot = &self.slots[id];
             let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };

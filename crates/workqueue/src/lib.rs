@@ -229,7 +229,6 @@ mod shared;
 mod slots;
 mod snapshot;
 mod sync;
-mod waiting;
 
 pub use add::Add;
 pub use builder::Builder;

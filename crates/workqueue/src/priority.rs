@@ -33,16 +33,6 @@ pub struct Group(NonZeroU64);
 impl Priority {
     /// All levels, lowest first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Normal, Self::High];
-
-    /// The next higher level, if there is one.
-    #[must_use]
-    pub(crate) fn raised(self) -> Option<Self> {
-        match self {
-            Self::Low => Some(Self::Normal),
-            Self::Normal => Some(Self::High),
-            Self::High => None,
-        }
-    }
 }
 
 impl Group {

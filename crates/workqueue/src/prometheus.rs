@@ -10,9 +10,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -196,7 +197,7 @@ impl QueueMetrics {
     /// with the labels `name="…"` and `controller="…"`.
     #[must_use]
     pub fn observer(&self, name: &str) -> Arc<dyn Observer> {
-        let mut queues = self.queues.lock();
+        let mut queues = self.queues.0.lock();
         if let Some(series) = queues.get(name).and_then(Weak::upgrade) {
             return series;
         }
@@ -209,13 +210,10 @@ impl QueueMetrics {
 }
 
 impl Queues {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Series>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The names that have a queue at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
         let named: Vec<_> = self
+            .0
             .lock()
             .iter()
             .filter_map(|(name, series)| Some((name.clone(), series.upgrade()?)))
@@ -277,7 +275,7 @@ impl Series {
     }
 
     fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
-        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probes = self.probes.lock();
         probes.retain(|probe| !probe.is_gone());
         probes
     }

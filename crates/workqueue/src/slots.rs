@@ -1,11 +1,11 @@
 //! The keys that the queue knows, each in a numbered slot.
 //!
 //! A key is known while it runs or has a next run. It is stored once, in its slot; the line and
-//! the heap of waiting keys hold slot numbers. A hash table finds the slot of a key.
+//! the set of waiting keys hold slot numbers. A hash table finds the slot of a key.
 //!
-//! Each time a key takes a place in the line or in the heap, it gets a new ticket. A place with an
-//! old ticket is stale and is skipped, so nothing has to be removed from the middle of a line or a
-//! heap.
+//! Each time a key takes a place in the line or among the waiting keys, it gets a new ticket. A
+//! place in the line with an old ticket is stale and is skipped, so nothing has to be removed from
+//! the middle of the line.
 
 use std::ops::{Index, IndexMut};
 
@@ -25,7 +25,7 @@ pub(crate) type Ticket = u64;
 /// The ticket of a slot without a place.
 pub(crate) const NO_TICKET: Ticket = 0;
 
-/// One key's place in the line or in the heap of waiting keys. Ordered by arrival.
+/// One key's place in the line or among the waiting keys. Ordered by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) ticket: Ticket,
@@ -172,6 +172,11 @@ impl<K: Eq, C> Slot<K, C> {
 }
 
 impl<K, C> Slot<K, C> {
+    /// The current place of the key, which is in slot `id`.
+    pub(crate) fn place(&self, id: SlotId) -> Place {
+        Place { ticket: self.ticket, id }
+    }
+
     pub(crate) fn why_mut(&mut self) -> &mut Why<C> {
         self.why.get_or_insert_default()
     }
