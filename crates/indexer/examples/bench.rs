@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use dashmap::DashMap;
 use k8s_openapi::api::core::v1::Pod;
-use windlass_indexer::{ByLabel, HeadParser, Interner, Lister, ObjectKey, Selector, Store};
+use windlass_indexer::{ByLabel, HeadParser, Lister, ObjectKey, Selector, Store};
 
 /// The number of pods of a large cluster.
 const PODS: usize = 50_000;
@@ -64,7 +64,7 @@ fn time(run: &mut dyn FnMut(), count: usize) -> f64 {
 }
 
 fn heads(pods: &[String]) {
-    let parser = HeadParser::new(Interner::new());
+    let parser = HeadParser::default();
     measure("head of a pod", 1_000, || {
         for pod in &pods[..1_000] {
             black_box(parser.parse(pod.as_bytes()).expect("valid"));

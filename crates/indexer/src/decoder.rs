@@ -1,7 +1,7 @@
 //! How objects are decoded as one type, and the hot set of that type.
 //!
-//! A store can be read as several types. Each has one decoder. The type parameter `K` ends here:
-//! the code below this file handles bytes and `dyn Any`.
+//! A store can be read as several types. Each has one [`TypeView`]. The type parameter `K` ends
+//! here: the code below this file handles bytes and `dyn Any`.
 
 use std::any::TypeId;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::sync::Lock;
 
 /// How objects are decoded as one type.
 #[derive(Clone, Copy)]
-pub(crate) struct Codec {
+pub(crate) struct TypeDecoder {
     type_id: TypeId,
     pub(crate) name: &'static str,
     decode: fn(&[u8]) -> serde_json::Result<Decoded>,
@@ -23,10 +23,10 @@ pub(crate) struct Codec {
     size: usize,
 }
 
-/// A codec, and the objects that are kept decoded by it.
+/// A type that the store is read as: its decoder, and the objects that are kept decoded.
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    pub(crate) codec: Codec,
+pub(crate) struct TypeView {
+    pub(crate) decoder: TypeDecoder,
     /// Its lock is taken before that of the map, never after.
     pub(crate) hot_set: Lock<HotSet>,
 }
@@ -35,13 +35,13 @@ pub(crate) struct Decoder {
 /// takes 27 to 30 KB for 4.3 KB of JSON, because it consists mostly of absent optional fields.
 const DECODED_PER_BYTE: usize = 6;
 
-impl Decoder {
-    pub(crate) fn new(codec: Codec, hot_set_bytes: usize) -> Self {
-        Self { codec, hot_set: Lock::new(HotSet::new(hot_set_bytes)) }
+impl TypeView {
+    pub(crate) fn new(decoder: TypeDecoder, hot_set_bytes: usize) -> Self {
+        Self { decoder, hot_set: Lock::new(HotSet::new(hot_set_bytes)) }
     }
 }
 
-impl Codec {
+impl TypeDecoder {
     /// For a compact store.
     pub(crate) fn compact<K: ObjectType>() -> Self {
         Self::new::<K>(|bytes| Ok(Arc::new(serde_json::from_slice::<K>(bytes)?)))
@@ -94,14 +94,14 @@ impl Codec {
     }
 }
 
-impl PartialEq for Codec {
+impl PartialEq for TypeDecoder {
     fn eq(&self, other: &Self) -> bool {
         self.type_id == other.type_id
     }
 }
 
-impl fmt::Debug for Codec {
+impl fmt::Debug for TypeDecoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Codec").field(&self.name).finish()
+        f.debug_tuple("TypeDecoder").field(&self.name).finish()
     }
 }

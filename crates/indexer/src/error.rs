@@ -44,21 +44,17 @@ struct Failure {
     column: usize,
 }
 
-/// The store's layout does not have what a reader needs.
+/// The store is resident in another type than the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LayoutError {
-    /// The store is resident in another type.
-    #[error(
-        "the store is resident as {resident} and keeps no bytes, so it cannot be read as {wanted}: \
-         read it as {resident}, or make it compact"
-    )]
-    Resident {
-        /// The type that the store holds.
-        resident: &'static str,
-        /// The requested type.
-        wanted: &'static str,
-    },
+#[error(
+    "the store is resident as {resident} and keeps no bytes, so it cannot be read as {wanted}: \
+     read it as {resident}, or make it compact"
+)]
+pub struct LayoutError {
+    /// The type that the store holds.
+    pub(crate) resident: &'static str,
+    /// The requested type.
+    pub(crate) wanted: &'static str,
 }
 
 /// An index cannot be added or read.
@@ -129,21 +125,6 @@ impl DecodeError {
     /// The resource version that does not decode.
     pub fn version(&self) -> &ResourceVersion {
         &self.0.version
-    }
-
-    /// The requested type, without its path.
-    pub fn target(&self) -> &'static str {
-        self.0.target
-    }
-
-    /// The kind of error.
-    pub fn category(&self) -> Category {
-        self.0.category
-    }
-
-    /// Line and column in the bytes, counted from one; zero if the error has no position.
-    pub fn position(&self) -> (usize, usize) {
-        (self.0.line, self.0.column)
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {

@@ -29,8 +29,7 @@ pub struct Head {
     pub(crate) annotations_hash: u64,
     /// In the order of the keys, each key once.
     pub(crate) labels: Arc<[Label]>,
-    /// Most kinds have neither owners nor finalizers.
-    pub(crate) owners_and_finalizers: Option<Arc<OwnersAndFinalizers>>,
+    pub(crate) owners_and_finalizers: Arc<OwnersAndFinalizers>,
 }
 
 /// The labels of an object, in the order of their keys.
@@ -121,8 +120,7 @@ impl Head {
 
     /// The owner references, in the object's order.
     pub fn owner_references(&self) -> impl ExactSizeIterator<Item = OwnerRef<'_>> {
-        let owners = self.owners_and_finalizers.as_ref().map_or(&[][..], |both| &both.owners);
-        owners.iter().map(|owner| OwnerRef {
+        self.owners_and_finalizers.owners.iter().map(|owner| OwnerRef {
             api_version: &owner.api_version,
             kind: &owner.kind,
             name: &owner.name,
@@ -139,8 +137,7 @@ impl Head {
 
     /// The finalizers, in the object's order.
     pub fn finalizers(&self) -> impl ExactSizeIterator<Item = &str> {
-        let both = self.owners_and_finalizers.as_ref();
-        both.map_or(&[][..], |both| &both.finalizers).iter().map(|text| &**text)
+        self.owners_and_finalizers.finalizers.iter().map(|text| &**text)
     }
 
     /// What the head takes from the allocator, beside its own size. The interner counts what

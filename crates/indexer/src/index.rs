@@ -134,7 +134,7 @@ pub(crate) struct IndexEntry {
 
 /// One value of an object in an index.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Posting {
+pub(crate) struct IndexedValue {
     /// The number of the index.
     pub(crate) index: usize,
     pub(crate) value: Arc<str>,

@@ -4,7 +4,7 @@
 //! Names and uids of objects are not interned, because each belongs to one object. A value that no
 //! object uses any more stays in its pool until the next sweep. A pool is swept when it has grown
 //! by half since its last sweep, and all pools are swept after many objects have left the store.
-//! There is no global interner: a store has its own, or shares the one that it is given.
+//! Each store has its own interner.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -18,21 +18,8 @@ use crate::key::arc_str_bytes;
 use crate::owner::OwnersAndFinalizers;
 
 /// A table of shared texts, labels and owners. Clones share it.
-///
-/// ```
-/// use windlass_indexer::{HeadParser, Interner};
-///
-/// let interner = Interner::new();
-/// let parser = HeadParser::new(interner.clone());
-/// for name in ["one", "two"] {
-///     let json = format!(r#"{{"metadata":{{"name":"{name}","namespace":"kube-system"}}}}"#);
-///     parser.parse(json.as_bytes())?;
-/// }
-/// assert_eq!(interner.len(), 1);
-/// # Ok::<(), windlass_indexer::HeadError>(())
-/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Interner(Arc<Mutex<Pools>>);
+pub(crate) struct Interner(Arc<Mutex<Pools>>);
 
 /// Key and value of a label.
 pub(crate) type Label = (Arc<str>, Arc<str>);
@@ -59,23 +46,8 @@ struct Pool<T: ?Sized> {
 const SWEEP_MIN: usize = 1_024;
 
 impl Interner {
-    /// Creates an empty interner.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of texts.
-    pub fn len(&self) -> usize {
-        self.lock().texts.values.len()
-    }
-
-    /// Whether there is no text.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// What the shared values and the pools take from the allocator, in bytes.
-    pub fn allocated_bytes(&self) -> usize {
+    pub(crate) fn allocated_bytes(&self) -> usize {
         let pools = self.lock();
         pools.texts.allocated_bytes(arc_str_bytes)
             + pools.labels.allocated_bytes(|labels| 2 * size_of::<usize>() + size_of_val(&**labels))
@@ -151,7 +123,7 @@ impl<T: ?Sized> Default for Pool<T> {
 }
 
 impl fmt::Debug for Pools {
-    /// Shows no text: the interner may be shared with anything.
+    /// Shows no text: it may be of any object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pools").field("texts", &self.texts.values.len()).finish_non_exhaustive()
     }
@@ -161,28 +133,33 @@ impl fmt::Debug for Pools {
 mod tests {
     use super::*;
 
+    fn texts_in(interner: &Interner) -> usize {
+        interner.lock().texts.values.len()
+    }
+
     #[test]
     fn texts_that_nobody_uses_are_forgotten() {
-        let interner = Interner::new();
+        let interner = Interner::default();
         let kept = interner.lock().text("kept");
         for number in 0..100_000 {
             interner.lock().text(&format!("churn-{number}"));
         }
-        assert!(interner.len() <= 2 * SWEEP_MIN, "{} texts are left", interner.len());
+        let left = texts_in(&interner);
+        assert!(left <= 2 * SWEEP_MIN, "{left} texts are left");
         assert!(Arc::ptr_eq(&interner.lock().text("kept"), &kept));
     }
 
     #[test]
     fn texts_in_use_are_kept_however_many() {
-        let interner = Interner::new();
+        let interner = Interner::default();
         let texts: Vec<_> =
             (0..5_000).map(|n| interner.lock().text(&format!("used-{n}"))).collect();
-        assert_eq!(interner.len(), texts.len());
+        assert_eq!(texts_in(&interner), texts.len());
     }
 
     #[test]
     fn equal_lists_of_labels_are_one() {
-        let interner = Interner::new();
+        let interner = Interner::default();
         let mut pools = interner.lock();
         let mut share = |value: &str| {
             let label = (pools.text("app"), pools.text(value));

@@ -8,6 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 /// Namespace and name of an object.
 ///
 /// It is displayed as `namespace/name`, or as `name` if there is no namespace.
@@ -154,6 +156,13 @@ impl fmt::Display for ObjectKey {
 impl fmt::Debug for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.as_ref(), f)
+    }
+}
+
+impl Serialize for ObjectKey {
+    /// As text.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -8,15 +8,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::decoder::Decoder;
+use crate::decoder::TypeView;
 use crate::error::{DecodeError, IndexError, LayoutError, short_name};
 use crate::head::Head;
 use crate::index::{ByLabel, ByOwner, Index, LookUp};
 use crate::key::{KeyRef, ObjectKey};
 use crate::object::{Object, ObjectType};
-use crate::reader::{Objects, Reader, Selection, Snapshot};
+use crate::reader::{Reader, Selection};
 use crate::selector::Selector;
-use crate::shared::Keep;
+use crate::shared::ReadBy;
 use crate::version::Uid;
 
 /// Reads a store as objects of one type. It is cheap to clone.
@@ -26,14 +26,14 @@ use crate::version::Uid;
 /// a scan would evict what is read often. Objects are shared and immutable, so no copy is needed.
 pub struct Lister<K> {
     /// One pointer, because every handle has a clone.
-    view: Arc<View>,
+    inner: Arc<Inner>,
     object: PhantomData<fn() -> K>,
 }
 
-/// A store, read as one type.
-struct View {
+/// A store, and how it is read as one type.
+struct Inner {
     reader: Reader,
-    decoder: Arc<Decoder>,
+    view: Arc<TypeView>,
     /// What must live as long as somebody reads.
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -51,12 +51,6 @@ pub struct List<K> {
     lister: Lister<K>,
 }
 
-/// Iterates over the objects of a list.
-pub struct Iter<'a, K> {
-    objects: Objects<'a>,
-    lister: &'a Lister<K>,
-}
-
 impl Reader {
     /// Reads the store as objects of one type.
     ///
@@ -64,12 +58,12 @@ impl Reader {
     /// If the store is resident as another type.
     pub fn lister<K: ObjectType>(&self) -> Result<Lister<K>, LayoutError> {
         if let Some(resident) = &self.shared().resident
-            && !resident.codec.is::<K>()
+            && !resident.decoder.is::<K>()
         {
-            let (resident, wanted) = (resident.codec.name, short_name::<K>());
-            return Err(LayoutError::Resident { resident, wanted });
+            let (resident, wanted) = (resident.decoder.name, short_name::<K>());
+            return Err(LayoutError { resident, wanted });
         }
-        Ok(Lister::new(self.clone(), self.shared().decoder::<K>(), None))
+        Ok(Lister::new(self.clone(), self.shared().view::<K>(), None))
     }
 }
 
@@ -78,7 +72,7 @@ impl<K: ObjectType> Lister<K> {
     /// be what fills the store, for instance.
     #[must_use]
     pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
-        Self::new(self.view.reader.clone(), Arc::clone(&self.view.decoder), Some(kept))
+        Self::new(self.inner.reader.clone(), Arc::clone(&self.inner.view), Some(kept))
     }
 
     /// The object with a key, decoded; `None` if there is none. A key is an `&ObjectKey`,
@@ -87,13 +81,13 @@ impl<K: ObjectType> Lister<K> {
     /// # Errors
     /// If the object does not decode as `K`. This does not change until its next version.
     pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Result<Option<Arc<K>>, DecodeError> {
-        let Some(object) = self.view.reader.get(key) else { return Ok(None) };
-        self.decode(&object, Keep::Yes).map(Some)
+        let Some(object) = self.inner.reader.get(key) else { return Ok(None) };
+        self.decode(&object, ReadBy::Key).map(Some)
     }
 
     /// The handle of the object with a key. It decodes nothing.
     pub fn cached<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<Cached<K>> {
-        self.view.reader.get(key).map(|object| self.handle(object))
+        self.inner.reader.get(key).map(|object| self.handle(object))
     }
 
     /// The handle of an object of this store, as events carry them.
@@ -102,12 +96,12 @@ impl<K: ObjectType> Lister<K> {
     }
 
     /// An object of this store, decoded, as [`get`](Self::get) returns it. It may be from a
-    /// [`Snapshot`] or an event.
+    /// [`Snapshot`](crate::Snapshot) or an event.
     ///
     /// # Errors
     /// If the object does not decode as `K`.
     pub fn decoded(&self, object: &Arc<Object>) -> Result<Arc<K>, DecodeError> {
-        self.decode(object, Keep::Yes)
+        self.decode(object, ReadBy::Key)
     }
 
     /// Reads a selection of this store as objects of this type.
@@ -117,12 +111,12 @@ impl<K: ObjectType> Lister<K> {
 
     /// The number of objects.
     pub fn len(&self) -> usize {
-        self.view.reader.len()
+        self.inner.reader.len()
     }
 
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
-        self.view.reader.is_empty()
+        self.inner.reader.is_empty()
     }
 
     /// The first object, in the order of keys, for which `predicate` returns true. It looks at one
@@ -133,17 +127,17 @@ impl<K: ObjectType> Lister<K> {
 
     /// All objects.
     pub fn list(&self) -> List<K> {
-        self.now(Snapshot::all)
+        self.typed(self.inner.reader.snapshot().all())
     }
 
     /// The objects of a namespace.
     pub fn in_namespace(&self, namespace: &str) -> List<K> {
-        self.now(|snapshot| snapshot.in_namespace(namespace))
+        self.list().in_namespace(namespace)
     }
 
     /// The objects that a selector selects. For those of a namespace, use [`List::matching`].
     pub fn select(&self, selector: &Selector) -> List<K> {
-        self.now(|snapshot| snapshot.select(selector))
+        self.list().matching(selector)
     }
 
     /// The objects with a value in an index.
@@ -154,7 +148,7 @@ impl<K: ObjectType> Lister<K> {
         &self,
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<List<K>, IndexError> {
-        Ok(self.typed(self.view.reader.snapshot().by_index::<I>(value)?))
+        Ok(self.typed(self.inner.reader.snapshot().by_index::<I>(value)?))
     }
 
     /// The values that objects have in an index, as [texts](crate::IndexValue::index_text), in
@@ -163,7 +157,7 @@ impl<K: ObjectType> Lister<K> {
     /// # Errors
     /// If the store has no such index.
     pub fn index_values<I: Index>(&self) -> Result<Vec<Arc<str>>, IndexError> {
-        self.view.reader.snapshot().index_values::<I>()
+        self.inner.reader.snapshot().index_values::<I>()
     }
 
     /// The objects with an owner, by the index [`ByOwner`].
@@ -185,25 +179,17 @@ impl<K: ObjectType> Lister<K> {
 
     /// The store without types.
     pub fn reader(&self) -> &Reader {
-        &self.view.reader
+        &self.inner.reader
     }
 
-    fn new(
-        reader: Reader,
-        decoder: Arc<Decoder>,
-        kept: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Self {
-        Self { view: Arc::new(View { reader, decoder, kept }), object: PhantomData }
+    fn new(reader: Reader, view: Arc<TypeView>, kept: Option<Arc<dyn Any + Send + Sync>>) -> Self {
+        Self { inner: Arc::new(Inner { reader, view, kept }), object: PhantomData }
     }
 
-    fn now(&self, select: impl FnOnce(&Snapshot) -> Selection) -> List<K> {
-        self.typed(select(&self.view.reader.snapshot()))
-    }
-
-    fn decode(&self, object: &Arc<Object>, keep: Keep) -> Result<Arc<K>, DecodeError> {
-        let View { reader, decoder, .. } = &*self.view;
-        let decoded = reader.shared().decode(decoder, object, keep)?;
-        Ok(decoded.downcast().expect("a decoder of K must return a K"))
+    fn decode(&self, object: &Arc<Object>, read: ReadBy) -> Result<Arc<K>, DecodeError> {
+        let Inner { reader, view, .. } = &*self.inner;
+        let decoded = reader.shared().decode(view, object, read)?;
+        Ok(decoded.downcast().expect("a view as K must return a K"))
     }
 }
 
@@ -213,7 +199,7 @@ impl<K: ObjectType> Cached<K> {
     /// # Errors
     /// If the object does not decode as `K`.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
-        self.lister.decode(&self.object, Keep::No)
+        self.lister.decode(&self.object, ReadBy::Scan)
     }
 }
 
@@ -255,8 +241,9 @@ impl<K> List<K> {
     }
 
     /// Iterates over the handles of the objects.
-    pub fn iter(&self) -> Iter<'_, K> {
-        Iter { objects: self.selection.iter(), lister: &self.lister }
+    pub fn iter(&self) -> impl Iterator<Item = Cached<K>> {
+        let objects = self.selection.iter().cloned();
+        objects.map(|object| Cached { object, lister: self.lister.clone() })
     }
 
     /// Iterates over the heads only, without making handles.
@@ -265,21 +252,12 @@ impl<K> List<K> {
     }
 }
 
-impl<K> Iterator for Iter<'_, K> {
-    type Item = Cached<K>;
-
-    fn next(&mut self) -> Option<Cached<K>> {
-        let object = Arc::clone(self.objects.next()?);
-        Some(Cached { object, lister: self.lister.clone() })
-    }
-}
-
 impl<'a, K> IntoIterator for &'a List<K> {
     type Item = Cached<K>;
-    type IntoIter = Iter<'a, K>;
+    type IntoIter = Box<dyn Iterator<Item = Cached<K>> + Send + 'a>;
 
-    fn into_iter(self) -> Iter<'a, K> {
-        self.iter()
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
     }
 }
 
@@ -287,7 +265,7 @@ impl<'a, K> IntoIterator for &'a List<K> {
 
 impl<K> Clone for Lister<K> {
     fn clone(&self) -> Self {
-        Self { view: Arc::clone(&self.view), object: PhantomData }
+        Self { inner: Arc::clone(&self.inner), object: PhantomData }
     }
 }
 
@@ -297,23 +275,17 @@ impl<K> Clone for Cached<K> {
     }
 }
 
-impl<K> Clone for List<K> {
-    fn clone(&self) -> Self {
-        Self { selection: self.selection.clone(), lister: self.lister.clone() }
-    }
-}
-
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = if self.view.kept.is_some() { ", keeping its source" } else { "" };
-        write!(f, "Lister<{}{kept}>", self.view.decoder.codec.name)
+        let kept = if self.inner.kept.is_some() { ", keeping its source" } else { "" };
+        write!(f, "Lister<{}{kept}>", self.inner.view.decoder.name)
     }
 }
 
 impl<K> fmt::Debug for Cached<K> {
     /// Shows the key only: the object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cached<{}>({})", self.lister.view.decoder.codec.name, self.key())
+        write!(f, "Cached<{}>({})", self.lister.inner.view.decoder.name, self.key())
     }
 }
 

@@ -25,10 +25,6 @@ pub(crate) struct Owner {
 }
 
 impl OwnersAndFinalizers {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.owners.is_empty() && self.finalizers.is_empty()
-    }
-
     /// What a shared value takes from the allocator. The interner counts the texts.
     pub(crate) fn allocated_bytes(&self) -> usize {
         let uids: usize = self.owners.iter().map(|owner| owner.uid.allocated_bytes()).sum();

@@ -28,18 +28,18 @@ use crate::key::ObjectKey;
 use crate::owner::{Owner, OwnersAndFinalizers};
 use crate::version::{ResourceVersion, Uid};
 
-/// Makes heads.
+/// Makes heads. Those of one parser and its clones share texts.
 ///
 /// ```
-/// use windlass_indexer::{HeadParser, Interner};
+/// use windlass_indexer::HeadParser;
 ///
-/// let parser = HeadParser::new(Interner::new());
+/// let parser = HeadParser::default();
 /// let head = parser.parse(br#"{"metadata":{"name":"web","labels":{"app":"web"}}}"#)?;
 /// assert_eq!(head.key().to_string(), "web");
 /// assert_eq!(head.labels().get("app"), Some("web"));
 /// # Ok::<(), windlass_indexer::HeadError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HeadParser {
     interner: Interner,
 }
@@ -92,8 +92,8 @@ const STRING_MAP: &str = "an object whose values are strings";
 const OWNERS: &str = "an array of objects with apiVersion, kind, name and uid";
 
 impl HeadParser {
-    /// Creates a parser that puts shared texts into `interner`.
-    pub fn new(interner: Interner) -> Self {
+    /// A parser whose heads share texts with those of `interner`.
+    pub(crate) fn new(interner: Interner) -> Self {
         Self { interner }
     }
 
@@ -134,7 +134,6 @@ impl HeadParser {
         let labels = labels.collect();
         let owners = owners.iter().flatten().map(|owner| owner.intern(pools)).collect();
         let finalizers = finalizers.iter().flatten().map(|text| pools.text(&text.0)).collect();
-        let owners_and_finalizers = OwnersAndFinalizers { owners, finalizers };
         Ok(Head {
             key,
             uid: Uid::new(&uid.unwrap_or_default()),
@@ -146,8 +145,7 @@ impl HeadParser {
             deletion_timestamp: deletion_timestamp.map(Timestamp::as_second),
             annotations_hash: ANNOTATIONS.hash_one(annotations),
             labels: pools.labels(labels),
-            owners_and_finalizers: (!owners_and_finalizers.is_empty())
-                .then(|| pools.owners(owners_and_finalizers)),
+            owners_and_finalizers: pools.owners(OwnersAndFinalizers { owners, finalizers }),
         })
     }
 

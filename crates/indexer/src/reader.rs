@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::IndexError;
-use crate::index::{Index, IndexEntry, IndexValue, LookUp, Place};
+use crate::index::{Index, IndexValue, LookUp, Place};
 use crate::key::KeyRef;
 use crate::object::Object;
 use crate::parser::HeadParser;
 use crate::selector::Selector;
-use crate::shared::{IndexTree, Shared, Stored, Trees};
-use crate::tree::Iter;
+use crate::shared::{IndexTree, Shared, Trees};
 
 /// A handle for reading a store, cheap to clone. [`lister`](Self::lister) reads typed objects.
 #[derive(Clone, Debug)]
@@ -30,23 +29,10 @@ pub struct Snapshot {
 pub struct Selection {
     trees: Arc<Trees>,
     /// An index and one of its values; `None` for all objects.
-    part: Option<(usize, Box<str>)>,
+    by_index: Option<(usize, Box<str>)>,
     /// `None` for all namespaces.
     namespace: Option<Box<str>>,
     selector: Selector,
-}
-
-/// Iterates over the objects of a selection.
-pub struct Objects<'a> {
-    walk: Walk<'a>,
-    namespace: Option<&'a str>,
-    selector: &'a Selector,
-}
-
-enum Walk<'a> {
-    Objects(Iter<'a, Stored>),
-    /// The entries of one value.
-    Index(Iter<'a, IndexEntry>, Cow<'a, str>),
 }
 
 impl Reader {
@@ -136,12 +122,7 @@ impl Snapshot {
 
     /// All objects.
     pub fn all(&self) -> Selection {
-        self.part(None)
-    }
-
-    /// The objects of a namespace. They are neighbours in the order of keys, so no index is needed.
-    pub fn in_namespace(&self, namespace: &str) -> Selection {
-        self.all().in_namespace(namespace)
+        self.selection(None)
     }
 
     /// The objects with a value in an index.
@@ -153,7 +134,7 @@ impl Snapshot {
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<Selection, IndexError> {
         let number = self.trees.index_number::<I>()?;
-        Ok(self.part(Some((number, value.index_text().into()))))
+        Ok(self.selection(Some((number, value.index_text().into()))))
     }
 
     /// The values that objects have in an index, as [texts](IndexValue::index_text), in order and
@@ -174,28 +155,24 @@ impl Snapshot {
         Ok(values)
     }
 
-    /// The objects that a selector selects. If there is a [`ByLabel`](crate::ByLabel) index for a
-    /// label that must have one value, only the objects with that value are looked at.
-    pub fn select(&self, selector: &Selector) -> Selection {
-        self.all().matching(selector)
-    }
-
-    fn part(&self, part: Option<(usize, Box<str>)>) -> Selection {
+    fn selection(&self, by_index: Option<(usize, Box<str>)>) -> Selection {
         let (trees, selector) = (Arc::clone(&self.trees), Selector::everything());
-        Selection { trees, part, namespace: None, selector }
+        Selection { trees, by_index, namespace: None, selector }
     }
 }
 
 impl Selection {
-    /// Restricts the selection to a namespace. A second namespace replaces the first. Objects of
-    /// other namespaces are not looked at, in an index neither.
+    /// Restricts the selection to a namespace. A second namespace replaces the first. The objects
+    /// of a namespace are neighbours, also in an index, so no others are looked at.
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Restricts the selection by labels. A second selector replaces the first.
+    /// Restricts the selection by labels. A second selector replaces the first. If there is a
+    /// [`ByLabel`](crate::ByLabel) index for a label that must have one value, only the objects
+    /// with that value are looked at.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
         self.selector = selector.clone();
@@ -203,20 +180,8 @@ impl Selection {
     }
 
     /// Iterates over the objects.
-    pub fn iter(&self) -> Objects<'_> {
-        let namespace = self.namespace.as_deref();
-        // Before all keys of the namespace.
-        let start = namespace.map(|namespace| KeyRef::new(Some(namespace), ""));
-        let part = self.part.as_ref().map(|(number, value)| (*number, Cow::Borrowed(&**value)));
-        let walk = match (part.or_else(|| self.label_index()), start) {
-            (Some((number, value)), key) => {
-                let entries = &self.trees.indexes[number].entries;
-                Walk::Index(entries.from(Place { value: &value, key }), value)
-            }
-            (None, Some(key)) => Walk::Objects(self.trees.objects.from(key)),
-            (None, None) => Walk::Objects(self.trees.objects.iter()),
-        };
-        Objects { walk, namespace, selector: &self.selector }
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.into_iter()
     }
 
     /// An index and a value of it that contain everything that the selector selects.
@@ -229,32 +194,31 @@ impl Selection {
     }
 }
 
-impl<'a> Iterator for Objects<'a> {
-    type Item = &'a Arc<Object>;
-
-    fn next(&mut self) -> Option<&'a Arc<Object>> {
-        loop {
-            let object = match &mut self.walk {
-                Walk::Objects(objects) => &objects.next()?.object,
-                Walk::Index(entries, value) => {
-                    &entries.next().filter(|entry| *entry.value == **value)?.object
-                }
-            };
-            if self.namespace.is_some() && object.head().namespace() != self.namespace {
-                return None;
-            }
-            if self.selector.matches(object.head().labels()) {
-                return Some(object);
-            }
-        }
-    }
-}
-
 impl<'a> IntoIterator for &'a Selection {
     type Item = &'a Arc<Object>;
-    type IntoIter = Objects<'a>;
+    type IntoIter = Box<dyn Iterator<Item = &'a Arc<Object>> + Send + 'a>;
 
-    fn into_iter(self) -> Objects<'a> {
-        self.iter()
+    fn into_iter(self) -> Self::IntoIter {
+        let Trees { objects, indexes } = &*self.trees;
+        let namespace = self.namespace.as_deref();
+        // Before all keys of the namespace.
+        let start = namespace.map(|namespace| KeyRef::new(Some(namespace), ""));
+        let by_index =
+            self.by_index.as_ref().map(|(number, value)| (*number, value.as_ref().into()));
+        let objects: Self::IntoIter = match (by_index.or_else(|| self.label_index()), start) {
+            (Some((number, value)), key) => {
+                let entries = indexes[number].entries.from(Place { value: &value, key });
+                let entries = entries.take_while(move |entry| *entry.value == *value);
+                Box::new(entries.map(|entry| &entry.object))
+            }
+            (None, Some(key)) => Box::new(objects.from(key).map(|stored| &stored.object)),
+            (None, None) => Box::new(objects.iter().map(|stored| &stored.object)),
+        };
+        // Entries are ordered by namespace, so the first foreign one ends the selection.
+        let is_inside = move |object: &&Arc<Object>| {
+            namespace.is_none() || object.head().namespace() == namespace
+        };
+        let is_selected = |object: &&Arc<Object>| self.selector.matches(object.head().labels());
+        Box::new(objects.take_while(is_inside).filter(is_selected))
     }
 }

@@ -24,9 +24,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use crate::decoder::{Codec, Decoder};
+use crate::decoder::{TypeDecoder, TypeView};
 use crate::error::{DecodeError, IndexError, short_name};
-use crate::index::{Index, IndexEntry, Place, Posting, Registered};
+use crate::index::{Index, IndexEntry, IndexedValue, Place, Registered};
 use crate::interner::Interner;
 use crate::key::{KeyRef, ObjectKey};
 use crate::map::ObjectMap;
@@ -39,9 +39,9 @@ pub(crate) struct Shared {
     pub(crate) map: ObjectMap,
     pub(crate) trees: Lock<Arc<Trees>>,
     /// One for each type that the store is read as.
-    pub(crate) decoders: Lock<Vec<Arc<Decoder>>>,
-    /// In a resident store, the decoder of its type.
-    pub(crate) resident: Option<Arc<Decoder>>,
+    pub(crate) views: Lock<Vec<Arc<TypeView>>>,
+    /// In a resident store, the view of its type.
+    pub(crate) resident: Option<Arc<TypeView>>,
     pub(crate) interner: Interner,
     pub(crate) hot_set_bytes: usize,
     /// What the objects take from the allocator.
@@ -59,7 +59,7 @@ pub(crate) struct Trees {
 #[derive(Clone)]
 pub(crate) struct Stored {
     pub(crate) object: Arc<Object>,
-    pub(crate) postings: Arc<[Posting]>,
+    pub(crate) indexed: Arc<[IndexedValue]>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,53 +68,55 @@ pub(crate) struct IndexTree {
     pub(crate) entries: Tree<IndexEntry>,
 }
 
-/// Whether a decoded object goes into the hot set.
+/// How an object is read, which decides whether it goes into the hot set when it is decoded.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Keep {
-    Yes,
-    No,
+pub(crate) enum ReadBy {
+    /// It does: what is read by key is likely to be read again.
+    Key,
+    /// It does not: a scan would evict what is read often.
+    Scan,
 }
 
 impl Shared {
-    /// The decoder of a type, created when it is first needed.
-    pub(crate) fn decoder<K: ObjectType>(&self) -> Arc<Decoder> {
-        let mut decoders = self.decoders.write();
-        if let Some(decoder) = decoders.iter().find(|decoder| decoder.codec.is::<K>()) {
-            return Arc::clone(decoder);
+    /// The view of a type, created when it is first needed.
+    pub(crate) fn view<K: ObjectType>(&self) -> Arc<TypeView> {
+        let mut views = self.views.write();
+        if let Some(view) = views.iter().find(|view| view.decoder.is::<K>()) {
+            return Arc::clone(view);
         }
-        let decoder = Arc::new(Decoder::new(Codec::compact::<K>(), self.hot_set_bytes));
-        decoders.push(Arc::clone(&decoder));
-        decoder
+        let view = Arc::new(TypeView::new(TypeDecoder::compact::<K>(), self.hot_set_bytes));
+        views.push(Arc::clone(&view));
+        view
     }
 
     /// Decodes an object, or finds it decoded.
     pub(crate) fn decode(
         &self,
-        decoder: &Decoder,
+        view: &TypeView,
         object: &Arc<Object>,
-        keep: Keep,
+        read: ReadBy,
     ) -> Result<Decoded, DecodeError> {
         let bytes = match &object.body {
             Body::Bytes(bytes) => bytes,
-            Body::Resident(held, _) => return decoder.codec.resident_object(object.head(), held),
+            Body::Resident(held, _) => return view.decoder.resident_object(object.head(), held),
             Body::Undecodable(error) => return Err(error.clone()),
         };
-        if let Some(known) = decoder.hot_set.write().get(object) {
+        if let Some(known) = view.hot_set.write().get(object) {
             return known;
         }
-        let result = decoder.codec.decode(object.head(), bytes);
-        if keep == Keep::Yes || result.is_err() {
-            self.remember(decoder, object, bytes, &result);
+        let result = view.decoder.decode(object.head(), bytes);
+        if read == ReadBy::Key || result.is_err() {
+            self.remember(view, object, bytes, &result);
         }
         result
     }
 
     /// The object in the form of the store's layout.
     pub(crate) fn in_layout(&self, object: Arc<Object>) -> Arc<Object> {
-        let (Some(decoder), Body::Bytes(bytes)) = (&self.resident, &object.body) else {
+        let (Some(view), Body::Bytes(bytes)) = (&self.resident, &object.body) else {
             return object;
         };
-        let body = decoder.codec.resident_body(object.head(), bytes);
+        let body = view.decoder.resident_body(object.head(), bytes);
         let head =
             Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
         Arc::new(Object { head, body })
@@ -126,17 +128,17 @@ impl Shared {
     /// old version cannot get into the hot set after it was removed.
     fn remember(
         &self,
-        decoder: &Decoder,
+        view: &TypeView,
         object: &Arc<Object>,
         bytes: &[u8],
         result: &Result<Decoded, DecodeError>,
     ) {
-        let mut hot_set = decoder.hot_set.write();
+        let mut hot_set = view.hot_set.write();
         if !self.map.holds(object) {
             return;
         }
         let evicted = match result {
-            Ok(value) => hot_set.insert(object, Arc::clone(value), decoder.codec.weight(bytes)),
+            Ok(value) => hot_set.insert(object, Arc::clone(value), view.decoder.weight(bytes)),
             Err(error) => {
                 hot_set.insert_undecodable(object, error.clone());
                 Vec::new()
@@ -149,9 +151,9 @@ impl Shared {
 
     /// Removes a version that was replaced or deleted from the hot sets.
     pub(crate) fn forget(&self, object: &Arc<Object>) {
-        let decoders = self.decoders.read().clone();
-        for decoder in decoders {
-            let removed = decoder.hot_set.write().remove(object);
+        let views = self.views.read().clone();
+        for view in views {
+            let removed = view.hot_set.write().remove(object);
             // The lock is released before this.
             drop(removed);
         }
@@ -166,22 +168,23 @@ impl Trees {
     /// Puts an object in the place of the one with the same key. `values` are those that each index
     /// has of it.
     pub(crate) fn put(&mut self, object: &Arc<Object>, values: &[BTreeSet<String>]) {
-        let indexes = self.indexes.iter().zip(values).enumerate();
-        let postings: Vec<_> =
-            indexes.flat_map(|(number, (index, values))| index.postings(number, values)).collect();
-        for Posting { index, value } in &postings {
+        let numbered = self.indexes.iter().zip(values).enumerate();
+        let indexed: Vec<_> = numbered
+            .flat_map(|(number, (index, values))| index.indexed_values(number, values))
+            .collect();
+        for IndexedValue { index, value } in &indexed {
             let entry = IndexEntry { value: Arc::clone(value), object: Arc::clone(object) };
             self.indexes[*index].entries.insert(entry);
         }
-        let replaced = self.objects.insert(Stored::new(object, postings.clone()));
-        let old = replaced.iter().flat_map(|replaced| &*replaced.postings);
-        let gone = old.filter(|posting| !postings.contains(posting));
-        self.unpost(object.head().key().as_ref(), gone);
+        let replaced = self.objects.insert(Stored::new(object, indexed.clone()));
+        let old = replaced.iter().flat_map(|replaced| &*replaced.indexed);
+        let gone = old.filter(|entry| !indexed.contains(entry));
+        self.remove_from_indexes(object.head().key().as_ref(), gone);
     }
 
     pub(crate) fn delete(&mut self, key: KeyRef<'_>) -> Option<Arc<Object>> {
-        let Stored { object, postings } = self.objects.remove(key)?;
-        self.unpost(key, &*postings);
+        let Stored { object, indexed } = self.objects.remove(key)?;
+        self.remove_from_indexes(key, &*indexed);
         Some(object)
     }
 
@@ -189,24 +192,28 @@ impl Trees {
     pub(crate) fn add_index(&mut self, index: Arc<Registered>) {
         let number = self.indexes.len();
         let mut added = IndexTree { index, entries: Tree::new() };
-        for Stored { object, postings } in self.objects.clone().iter() {
+        for Stored { object, indexed } in self.objects.clone().iter() {
             let values = added.index.values(object);
-            let new: Vec<_> = added.postings(number, &values).collect();
-            for posting in &new {
-                let value = Arc::clone(&posting.value);
+            let new: Vec<_> = added.indexed_values(number, &values).collect();
+            for entry in &new {
+                let value = Arc::clone(&entry.value);
                 added.entries.insert(IndexEntry { value, object: Arc::clone(object) });
             }
-            let postings = postings.iter().cloned().chain(new).collect();
-            self.objects.insert(Stored::new(object, postings));
+            let indexed = indexed.iter().cloned().chain(new).collect();
+            self.objects.insert(Stored::new(object, indexed));
         }
         self.indexes.push(added);
     }
 
     /// Removes an object from indexes.
-    fn unpost<'p>(&mut self, key: KeyRef<'_>, postings: impl IntoIterator<Item = &'p Posting>) {
-        for posting in postings {
-            let place = Place { value: &posting.value, key: Some(key) };
-            self.indexes[posting.index].entries.remove(place);
+    fn remove_from_indexes<'p>(
+        &mut self,
+        key: KeyRef<'_>,
+        indexed: impl IntoIterator<Item = &'p IndexedValue>,
+    ) {
+        for entry in indexed {
+            let place = Place { value: &entry.value, key: Some(key) };
+            self.indexes[entry.index].entries.remove(place);
         }
     }
 
@@ -219,17 +226,21 @@ impl Trees {
 }
 
 impl Stored {
-    fn new(object: &Arc<Object>, postings: Vec<Posting>) -> Self {
+    fn new(object: &Arc<Object>, indexed: Vec<IndexedValue>) -> Self {
         // An empty list by default takes no memory.
-        let postings = if postings.is_empty() { Arc::default() } else { postings.into() };
-        Self { object: Arc::clone(object), postings }
+        let indexed = if indexed.is_empty() { Arc::default() } else { indexed.into() };
+        Self { object: Arc::clone(object), indexed }
     }
 }
 
 impl IndexTree {
-    /// The postings of an object with these values in this index, whose number is given.
-    fn postings(&self, index: usize, values: &BTreeSet<String>) -> impl Iterator<Item = Posting> {
-        values.iter().map(move |value| Posting { index, value: self.entries.share(value) })
+    /// What is indexed of an object with these values in this index, whose number is given.
+    fn indexed_values(
+        &self,
+        index: usize,
+        values: &BTreeSet<String>,
+    ) -> impl Iterator<Item = IndexedValue> {
+        values.iter().map(move |value| IndexedValue { index, value: self.entries.share(value) })
     }
 }
 

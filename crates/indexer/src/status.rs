@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::decoder::Decoder;
+use crate::decoder::TypeView;
 use crate::error::DecodeError;
 use crate::index::IndexStatus;
 use crate::reader::Reader;
@@ -18,7 +18,7 @@ pub struct StoreStatus {
     pub object_bytes: usize,
     /// What the map, the order and the indexes take.
     pub structure_bytes: usize,
-    /// What interned texts take. A shared interner includes those of other stores.
+    /// What interned texts, labels and owners take.
     pub interned_bytes: usize,
     /// One for each type that the store was read as.
     pub types: Vec<TypeStatus>,
@@ -55,7 +55,7 @@ impl Reader {
     pub fn status(&self) -> StoreStatus {
         let shared = self.shared();
         let trees = Arc::clone(&*shared.trees.read());
-        let decoders = shared.decoders.read().clone();
+        let views = shared.views.read().clone();
         let indexes = trees.indexes.iter().map(|tree| IndexStatus {
             name: tree.index.name,
             entries: tree.entries.len(),
@@ -63,29 +63,29 @@ impl Reader {
         });
         let index_bytes: usize =
             trees.indexes.iter().map(|tree| tree.entries.allocated_bytes()).sum();
-        let postings = trees.objects.iter().map(|stored| &stored.postings);
-        let posting_bytes: usize = postings
-            .filter(|postings| !postings.is_empty())
-            .map(|postings| 2 * size_of::<usize>() + size_of_val(&**postings))
+        let lists = trees.objects.iter().map(|stored| &stored.indexed);
+        let list_bytes: usize = lists
+            .filter(|list| !list.is_empty())
+            .map(|list| 2 * size_of::<usize>() + size_of_val(&**list))
             .sum();
         StoreStatus {
             objects: trees.objects.len(),
             object_bytes: shared.object_bytes.load(Ordering::Relaxed),
             structure_bytes: shared.map.allocated_bytes()
                 + trees.objects.allocated_bytes()
-                + posting_bytes
+                + list_bytes
                 + index_bytes,
             interned_bytes: shared.interner.allocated_bytes(),
-            types: decoders.iter().map(|decoder| type_status(decoder)).collect(),
+            types: views.iter().map(|view| type_status(view)).collect(),
             indexes: indexes.collect(),
         }
     }
 }
 
-fn type_status(decoder: &Decoder) -> TypeStatus {
-    let hot_set = decoder.hot_set.read();
+fn type_status(view: &TypeView) -> TypeStatus {
+    let hot_set = view.hot_set.read();
     TypeStatus {
-        name: decoder.codec.name,
+        name: view.decoder.name,
         hot_bytes: hot_set.bytes,
         hot_entries: hot_set.len(),
         hits: hot_set.hits,

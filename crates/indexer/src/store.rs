@@ -6,7 +6,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::decoder::{Codec, Decoder};
+use crate::decoder::{TypeDecoder, TypeView};
 use crate::error::IndexError;
 use crate::index::{Index, Registered};
 use crate::interner::Interner;
@@ -51,7 +51,6 @@ pub struct Store {
 #[derive(Debug)]
 #[must_use]
 pub struct StoreBuilder {
-    interner: Interner,
     layout: Layout,
     hot_set_bytes: usize,
 }
@@ -60,7 +59,7 @@ pub struct StoreBuilder {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// `None` in a compact store.
-    resident: Option<Codec>,
+    resident: Option<TypeDecoder>,
 }
 
 /// The result of a put.
@@ -74,18 +73,14 @@ pub struct Put {
 }
 
 impl Store {
-    /// Creates a compact store with an interner of its own.
+    /// Creates a compact store.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
     /// Settings for a new store.
     pub fn builder() -> StoreBuilder {
-        StoreBuilder {
-            interner: Interner::new(),
-            layout: Layout::compact(),
-            hot_set_bytes: HOT_SET_BYTES,
-        }
+        StoreBuilder { layout: Layout::compact(), hot_set_bytes: HOT_SET_BYTES }
     }
 
     /// A handle for reading. There can be any number.
@@ -105,9 +100,9 @@ impl Store {
     /// Puts an object in the place of the one with the same key, whatever their versions. The
     /// caller decides which version is newer.
     ///
-    /// An object from a resident store has no bytes. It reads only as the type that it has there: as
-    /// any other one, it is a [`DecodeError`](crate::DecodeError), also for the view of an index.
-    /// Putting it into its own store again changes nothing.
+    /// An object of a resident store has no JSON. Reading it as another type, or by an index with a
+    /// view, returns a [`DecodeError`](crate::DecodeError). Putting it into its own store again
+    /// changes nothing.
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();
         // Without the bytes, indexes could not read it again.
@@ -124,8 +119,8 @@ impl Store {
         };
         self.shared.object_bytes.fetch_add(object.allocated_bytes(), Ordering::Relaxed);
         let previous = removed.map(|removed| self.forget(removed));
-        if let (Body::Undecodable(error), Some(decoder)) = (&object.body, &self.shared.resident) {
-            decoder.hot_set.write().insert_undecodable(&object, error.clone());
+        if let (Body::Undecodable(error), Some(view)) = (&object.body, &self.shared.resident) {
+            view.hot_set.write().insert_undecodable(&object, error.clone());
         }
         Put { current: object, previous }
     }
@@ -161,11 +156,11 @@ impl Store {
             return Err(IndexError::Duplicate { index: index.name });
         }
         let mut trees = Trees::clone(&self.shared.trees.read());
-        if let Some(decoder) = &self.shared.resident
+        if let Some(view) = &self.shared.resident
             && index.needs_bytes
             && trees.objects.len() > 0
         {
-            return Err(IndexError::NoBytes { index: index.name, resident: decoder.codec.name });
+            return Err(IndexError::NoBytes { index: index.name, resident: view.decoder.name });
         }
         // The index is user code and may panic, so nothing changes until it has seen all objects.
         let index = Arc::new(index);
@@ -198,12 +193,6 @@ impl Default for Store {
 }
 
 impl StoreBuilder {
-    /// Shares texts with other stores. Default: an interner of its own.
-    pub fn interner(mut self, interner: Interner) -> Self {
-        self.interner = interner;
-        self
-    }
-
     /// The form in which objects are held. Default: [`Layout::compact`].
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
@@ -220,19 +209,20 @@ impl StoreBuilder {
     /// Builds the store.
     pub fn build(self) -> Store {
         // Nothing goes into the hot set of a resident type.
-        let resident = self.layout.resident.map(|codec| Arc::new(Decoder::new(codec, 0)));
+        let resident = self.layout.resident.map(|decoder| Arc::new(TypeView::new(decoder, 0)));
+        let interner = Interner::default();
         let shared = Shared {
             map: ObjectMap::new(),
             trees: Lock::new(Arc::new(Trees::new())),
-            decoders: Lock::new(resident.iter().cloned().collect()),
+            views: Lock::new(resident.iter().cloned().collect()),
             resident,
-            interner: self.interner.clone(),
+            interner: interner.clone(),
             hot_set_bytes: self.hot_set_bytes,
             object_bytes: AtomicUsize::new(0),
         };
         Store {
             shared: Arc::new(shared),
-            parser: HeadParser::new(self.interner),
+            parser: HeadParser::new(interner),
             indexes: Vec::new(),
             deletes: 0,
         }
@@ -255,11 +245,11 @@ impl Layout {
     /// The weight of an object in the status is an estimate from its size and the length of its
     /// JSON.
     pub fn resident<K: ObjectType + Clone>() -> Self {
-        Self { resident: Some(Codec::resident::<K>()) }
+        Self { resident: Some(TypeDecoder::resident::<K>()) }
     }
 
     /// The name of the resident type; `None` if the layout is compact.
     pub fn resident_type(&self) -> Option<&'static str> {
-        self.resident.map(|codec| codec.name)
+        self.resident.map(|decoder| decoder.name)
     }
 }

@@ -7,9 +7,11 @@
 //!
 //! Invariants:
 //! - Entries are in strict order, and all leaves are at the same depth.
-//! - A node has at most [`NODE_MAX`] items. Except for the root, it has at least [`NODE_MIN`].
-//! - A bound is at most the first entry below it and above every entry to its left. The first bound
-//!   of a node is not looked at when the tree is searched.
+//! - A node has at most [`NODE_MAX`] items. Except for the root, it has at least one. Nodes are not
+//!   merged: one with few items fills again, or goes with its last item.
+//! - A bound is above every entry to its left and at most the first entry below it, except the first
+//!   bound of a node, which may be too high. No search depends on a first bound: what is below it
+//!   belongs to the first child, too.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,9 +21,10 @@ use std::sync::Arc;
 /// deep. With 32, a million objects have four levels.
 const NODE_MAX: usize = 32;
 
-/// A node with fewer items is merged with a neighbour. It is a quarter of the maximum and not half,
-/// so that alternating inserts and deletes do not split and merge a node each time.
-const NODE_MIN: usize = NODE_MAX / 4;
+/// How many items stay in a full node when an item is inserted behind its last one. Inserts in
+/// order, as from a server's list, would leave half-empty nodes behind if every split was in the
+/// middle.
+const KEPT_IN_ORDER: usize = NODE_MAX * 3 / 4;
 
 /// What a tree holds, and how it is ordered.
 pub(crate) trait Entry: Clone {
@@ -87,7 +90,7 @@ impl<E: Entry> Tree<E> {
         // A path is copied only if there is something to remove.
         self.get(probe)?;
         let removed = Node::remove(&mut self.root, probe);
-        if let Node::Inner(children) = &*self.root
+        while let Node::Inner(children) = &*self.root
             && let [only] = &children[..]
         {
             self.root = Arc::clone(&only.node);
@@ -130,10 +133,10 @@ fn child_at<E: Entry>(children: &[Child<E>], probe: E::Probe<'_>) -> usize {
 }
 
 impl<E: Entry> Node<E> {
-    fn len(&self) -> usize {
+    fn is_empty(&self) -> bool {
         match self {
-            Self::Leaf(entries) => entries.len(),
-            Self::Inner(children) => children.len(),
+            Self::Leaf(entries) => entries.is_empty(),
+            Self::Inner(children) => children.is_empty(),
         }
     }
 
@@ -169,13 +172,13 @@ impl<E: Entry> Node<E> {
         match Arc::make_mut(node) {
             Self::Leaf(entries) => {
                 let at = entries.binary_search_by(|other| other.compare(probe)).ok()?;
-                Some(entries.remove(at))
+                Some(remove_at(entries, at))
             }
             Self::Inner(children) => {
                 let at = child_at::<E>(children, probe);
                 let removed = Self::remove(&mut children[at].node, probe);
-                if children[at].node.len() < NODE_MIN {
-                    merge(children, at.min(children.len() - 2));
+                if children[at].node.is_empty() {
+                    remove_at(children, at);
                 }
                 removed
             }
@@ -204,9 +207,7 @@ fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T) -> Option<Vec<T>> {
         items.insert(at, item);
         return None;
     }
-    // Inserts in order, as from a server's list, would leave half-empty nodes behind if every
-    // split was in the middle.
-    let middle = if at == NODE_MAX { NODE_MAX - NODE_MIN } else { NODE_MAX / 2 };
+    let middle = if at == NODE_MAX { KEPT_IN_ORDER } else { NODE_MAX / 2 };
     let mut right = items.split_off(middle);
     if at <= middle {
         items.insert(at, item);
@@ -216,24 +217,14 @@ fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T) -> Option<Vec<T>> {
     Some(right)
 }
 
-/// Joins the children `at` and `at + 1`. If they have too many items for one node, shares the items
-/// evenly.
-fn merge<E: Entry>(children: &mut Vec<Child<E>>, at: usize) {
-    let mut right = children.remove(at + 1);
-    let split = match (Arc::make_mut(&mut children[at].node), Arc::make_mut(&mut right.node)) {
-        (Node::Leaf(left), Node::Leaf(right)) => join(left, right).map(Node::Leaf),
-        (Node::Inner(left), Node::Inner(right)) => join(left, right).map(Node::Inner),
-        _ => unreachable!("all leaves must be at the same depth"),
-    };
-    if let Some(split) = split {
-        children.insert(at + 1, split.into_child());
+/// Removes from a node. Gives memory back if most of it is unused, because a node with few items
+/// may stay for long.
+fn remove_at<T>(items: &mut Vec<T>, at: usize) -> T {
+    let removed = items.remove(at);
+    if items.capacity() > 4 * items.len() {
+        items.shrink_to(2 * items.len());
     }
-}
-
-/// Moves the items of `right` to `left`. If they are too many for one node, returns half of them.
-fn join<T>(left: &mut Vec<T>, right: &mut Vec<T>) -> Option<Vec<T>> {
-    left.append(right);
-    (left.len() > NODE_MAX).then(|| left.split_off(left.len() / 2))
+    removed
 }
 
 impl<'a, E: Entry> Iter<'a, E> {

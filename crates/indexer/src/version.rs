@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use uuid::Uuid;
+
 /// An object's resource version.
 ///
 /// ```
@@ -18,16 +20,16 @@ use std::hash::{Hash, Hasher};
 /// // Not decimal, so neither older nor newer.
 /// assert_eq!(version("v2").partial_cmp(&version("v1")), None);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ResourceVersion(Box<str>);
 
 /// An object's uid: sixteen bytes if it is a UUID in its usual form, and its text otherwise.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(UidForm);
 
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum UidForm {
-    Uuid([u8; 16]),
+    Uuid(Uuid),
     Text(Box<str>),
 }
 
@@ -88,19 +90,17 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-impl fmt::Debug for ResourceVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-/// The positions of the dashes of a UUID, as a bit set.
-const DASHES: u64 = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23;
-
 impl Uid {
     /// Creates it from the server's text.
     pub fn new(text: &str) -> Self {
-        Self(parse_uuid(text.as_bytes()).map_or_else(|| UidForm::Text(text.into()), UidForm::Uuid))
+        let mut buffer = Uuid::encode_buffer();
+        match Uuid::try_parse(text) {
+            Ok(uuid) if uuid.hyphenated().encode_lower(&mut buffer) == text => {
+                Self(UidForm::Uuid(uuid))
+            }
+            // Every other form is kept as a text, so that it is displayed unchanged.
+            _ => Self(UidForm::Text(text.into())),
+        }
     }
 
     /// Whether the server sent none.
@@ -116,44 +116,12 @@ impl Uid {
     }
 }
 
-/// The bytes of a UUID in lower case with dashes. Every other form is kept as a text, so that it is
-/// displayed unchanged.
-fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let text: &[u8; 36] = text.try_into().ok()?;
-    let mut uuid = 0_u128;
-    for (at, byte) in text.iter().enumerate() {
-        let digit = match byte {
-            b'-' if DASHES >> at & 1 == 1 => continue,
-            b'0'..=b'9' if DASHES >> at & 1 == 0 => byte - b'0',
-            b'a'..=b'f' if DASHES >> at & 1 == 0 => byte - b'a' + 10,
-            _ => return None,
-        };
-        uuid = uuid << 4 | u128::from(digit);
-    }
-    Some(uuid.to_be_bytes())
-}
-
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             UidForm::Text(text) => f.pad(text),
-            UidForm::Uuid(uuid) => {
-                for (index, byte) in uuid.iter().enumerate() {
-                    // There are dashes before the bytes 4, 6, 8 and 10.
-                    if matches!(index, 4 | 6 | 8 | 10) {
-                        f.write_str("-")?;
-                    }
-                    write!(f, "{byte:02x}")?;
-                }
-                Ok(())
-            }
+            UidForm::Uuid(uuid) => uuid.hyphenated().fmt(f),
         }
-    }
-}
-
-impl fmt::Debug for Uid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_string())
     }
 }
 
@@ -197,6 +165,8 @@ mod tests {
             "3f0e-e4c-9df3-4a19-8fc2-0a1b2c3d4e5f",
             "3f0e4e4c-9df3-4a19-8fc2-0a1b2c3d4e5g",
             "3f0e4e4c-9df3-4a19-8fc2-0a1b2c3d4e5",
+            "3f0e4e4c9df34a198fc20a1b2c3d4e5f",
+            "{3f0e4e4c-9df3-4a19-8fc2-0a1b2c3d4e5f}",
             "u",
             "",
         ] {
@@ -207,6 +177,6 @@ mod tests {
     #[test]
     fn uuids_in_their_usual_form_take_no_allocation() {
         let uid = Uid::new("3f0e4e4c-9df3-4a19-8fc2-0a1b2c3d4e5f");
-        assert!(matches!(uid.0, UidForm::Uuid([0x3f, 0x0e, .., 0x4e, 0x5f])), "{uid:?}");
+        assert!(matches!(uid.0, UidForm::Uuid(_)), "{uid:?}");
     }
 }

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use serde::Deserialize;
-use serde_json::error::Category;
 use windlass_indexer::{Head, Index, Layout, Store};
 
 /// Each of these has the password where the type expects something else.
@@ -48,13 +47,13 @@ fn an_undecodable_secret_shows_its_key_and_nothing_else() {
             let put = store.put_bytes(secret(json).as_bytes()).expect("the head is fine");
             let lister = store.reader().lister::<Secret>().expect("its type");
             let error = lister.get("ns/s").expect_err(json);
-            assert_eq!(
-                (error.key().to_string(), error.uid().to_string()),
-                ("ns/s".into(), "u-1".into())
+            let message = error.to_string();
+            let column = message.strip_prefix(
+                "object ns/s (uid u-1, version 7) does not decode as Secret: \
+                 a value of the wrong type or form at line 1 column ",
             );
-            assert_eq!((error.version().to_string(), error.target()), ("7".into(), "Secret"));
-            assert_eq!(error.category(), Category::Data);
-            assert!(error.position().1 > 70, "{error}");
+            let column = column.and_then(|column| column.parse::<usize>().ok());
+            assert!(column.is_some_and(|column| column > 70), "{message}");
             let scanned = lister.list().iter().next().expect("one").get().expect_err(json);
             assert_eq!(scanned, error);
             let status = store.reader().status();

@@ -183,7 +183,7 @@ fn selectors_find_the_same_with_and_without_a_label_index() {
     for text in ["", "a=x", "a=x,b=y", "a=x,b!=y", "c=z", "a in (x),c", "a in (x,y)", "!a", "a=q"] {
         let selector = text.parse().expect("valid");
         let select = |store: &Store| {
-            let selected = store.reader().snapshot().select(&selector);
+            let selected = store.reader().snapshot().all().matching(&selector);
             selected.iter().map(|o| o.head().name().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(select(&plain), select(&labelled), "{text}");

@@ -95,17 +95,20 @@ fn check_snapshot(snapshot: &Snapshot, models: &Models, has_labels: bool, has_va
     assert_eq!(snapshot.len(), models.len());
     assert_eq!(found(&snapshot.all()), wanted(models, |_, _| true));
     for namespace in 1..5 {
-        let listed = found(&snapshot.in_namespace(&format!("ns{namespace}")));
+        let listed = found(&snapshot.all().in_namespace(&format!("ns{namespace}")));
         assert_eq!(listed, wanted(models, |other, _| other == namespace));
     }
     for label in 0..4 {
         let text = format!("l{label}");
         let want = wanted(models, |_, model| model.label == Some(label));
         let selector = Selector::everything().equals("l", &*text);
-        assert_eq!(found(&snapshot.select(&selector)), want);
+        assert_eq!(found(&snapshot.all().matching(&selector)), want);
         let not = Selector::everything().equals_not("l", &*text);
-        assert_eq!(found(&snapshot.select(&not)), wanted(models, |_, m| m.label != Some(label)));
-        let in_two = found(&snapshot.in_namespace("ns2").matching(&selector));
+        assert_eq!(
+            found(&snapshot.all().matching(&not)),
+            wanted(models, |_, m| m.label != Some(label))
+        );
+        let in_two = found(&snapshot.all().in_namespace("ns2").matching(&selector));
         assert_eq!(in_two, wanted(models, |ns, m| ns == 2 && m.label == Some(label)));
         let by_index = snapshot.by_index::<ByLabel>(&("l".to_owned(), text));
         assert_eq!(by_index.is_ok(), has_labels);

@@ -68,8 +68,8 @@ fn look_up_by_index_can_be_restricted_to_a_namespace() {
     assert_eq!(keys(&sevens.in_namespace("d")), Vec::<String>::new());
     // By the index of labels, which a selector uses where it can.
     let web: Selector = "app=web".parse().expect("a selector");
-    assert_eq!(keys(&snapshot.select(&web).in_namespace("b")), ["b/1", "b/2", "b/3"]);
-    assert_eq!(keys(&snapshot.in_namespace("c").matching(&web)), ["c/1"]);
+    assert_eq!(keys(&snapshot.all().matching(&web).in_namespace("b")), ["b/1", "b/2", "b/3"]);
+    assert_eq!(keys(&snapshot.all().in_namespace("c").matching(&web)), ["c/1"]);
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn told(snapshot: &Snapshot) -> Vec<Vec<String>> {
     }
     for label in 0..3 {
         let selector = Selector::everything().equals("l", label.to_string());
-        all.push(told(snapshot.select(&selector)));
-        all.push(told(snapshot.in_namespace("ns2").matching(&selector)));
+        all.push(told(snapshot.all().matching(&selector)));
+        all.push(told(snapshot.all().in_namespace("ns2").matching(&selector)));
     }
     let texts = snapshot.index_values::<ByValue>().expect("the index");
     all.push(texts.iter().map(ToString::to_string).collect());

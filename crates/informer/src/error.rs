@@ -1,4 +1,4 @@
-//! The errors of asking for an informer.
+//! The errors of informers and their factories.
 
 use windlass_indexer::{IndexError, LayoutError};
 
@@ -82,3 +82,43 @@ pub enum InformerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped: ask the factory for it again")]
 pub struct Stopped;
+
+/// An informer that broke.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the informer of {resource} broke: {message}")]
+pub struct InformerFailure {
+    /// Its resource.
+    pub resource: Resource,
+    /// What happened.
+    pub message: String,
+}
+
+/// Why a cache will not be complete.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotSynced {
+    /// It has stopped or broken.
+    #[error("the informer of {resource} has stopped before its cache was complete")]
+    Stopped {
+        /// Its resource.
+        resource: Resource,
+    },
+    /// It was not started.
+    #[error(
+        "the informer of {resource} was not started: call `start` again after asking for more \
+         informers"
+    )]
+    NotStarted {
+        /// Its resource.
+        resource: Resource,
+    },
+}
+
+impl NotSynced {
+    /// The resource of the informer.
+    pub fn resource(&self) -> &Resource {
+        match self {
+            Self::Stopped { resource } | Self::NotStarted { resource } => resource,
+        }
+    }
+}

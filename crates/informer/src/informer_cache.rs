@@ -11,9 +11,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
+use crate::error::Stopped;
 use crate::resource::Resource;
 use crate::share::engine::Engine;
-use crate::telemetry::status::InformerPhase;
+use crate::telemetry::status::{InformerPhase, InformerStatus};
 
 /// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
@@ -57,7 +58,11 @@ impl InformerCache {
         let options = &engine.options;
         // A source of the user need not support selectors.
         let parse = |labels: &str| labels.parse::<Selector>().unwrap_or_default();
-        let (labels, labels_in) = (parse(&options.labels), options.watched_labels_in(parse));
+        let labels = parse(&options.labels);
+        let labels_in = options.namespaces.iter().flatten();
+        let labels_in =
+            labels_in.filter_map(|(name, labels)| Some((name.clone(), parse(labels.as_ref()?))));
+        let labels_in = labels_in.collect();
         let (names, has_other_fields) = name_rules(&options.fields);
         Self { engine, labels, labels_in, names, has_other_fields }
     }
@@ -77,6 +82,24 @@ impl InformerCache {
         &self.engine.cache.reader
     }
 
+    /// Whether the first lists are complete, and the informer has not stopped.
+    pub fn has_synced(&self) -> bool {
+        *self.engine.phase.borrow() == InformerPhase::Synced
+    }
+
+    /// Waits until [`has_synced`](Self::has_synced). Cancel safe.
+    ///
+    /// # Errors
+    /// Returns an error if the informer stops or breaks before.
+    pub async fn wait_for_sync(&self) -> Result<(), Stopped> {
+        self.engine.wait_for_sync().await
+    }
+
+    /// The status of the informer. It visits the whole cache to tell its size.
+    pub fn status(&self) -> InformerStatus {
+        self.engine.status()
+    }
+
     /// Whether the cache has all objects of a namespace that `selected` selects; `None` stands for
     /// all namespaces, and for objects without one. Then what it does not show does not exist, or
     /// is newer than the cache. A cache whose first list is under way does not have all.
@@ -87,8 +110,10 @@ impl InformerCache {
             None => is_wide(&self.labels) && self.labels_in.values().all(is_wide),
         };
         let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
-        let is_synced = *self.engine.phase.borrow() == InformerPhase::Synced;
-        is_wide && is_unfiltered && is_synced && self.engine.feed_of(namespace).is_some()
+        is_wide
+            && is_unfiltered
+            && self.has_synced()
+            && self.engine.position_of(namespace).is_some()
     }
 
     /// Whether objects are cached as the server sends them, except for their managedFields: with
@@ -104,7 +129,7 @@ impl InformerCache {
 
     /// The namespaces that the informer watches; `None` for all.
     pub fn namespaces(&self) -> impl Iterator<Item = Option<&str>> {
-        self.engine.feeds().iter().map(|feed| feed.namespace())
+        self.engine.feeds.iter().map(|feed| feed.position.namespace())
     }
 
     /// Whether there is nothing to wait for: the cache shows what was written, or never will,
@@ -134,7 +159,7 @@ impl InformerCache {
     pub(crate) fn selects(&self, head: &Head) -> bool {
         self.labels_of(head.namespace()).matches(head.labels())
             && self.names.iter().all(|rule| rule.is_met(head.key()))
-            && self.engine.feed_of(head.namespace()).is_some()
+            && self.engine.position_of(head.namespace()).is_some()
     }
 
     /// Whether the informer is known to watch an object. If its field selector asks for more than
@@ -148,7 +173,9 @@ impl InformerCache {
     /// listed everything since then. What was written before is either undone or in that list, and
     /// its version means nothing any more.
     pub fn is_restored_since(&self, key: &ObjectKey, then: Instant) -> bool {
-        self.engine.feed_of(key.namespace()).is_some_and(|feed| feed.is_restored_since(then))
+        self.engine
+            .position_of(key.namespace())
+            .is_some_and(|position| position.is_restored_since(then))
     }
 
     /// Waits until the cache is [caught up](Self::is_caught_up) with a write. Use a timeout: it may
@@ -171,8 +198,8 @@ impl InformerCache {
 
     /// Whether everything up to the version of an object that the informer watches has arrived.
     fn has_passed(&self, wanted: &Head) -> bool {
-        let feed = self.engine.feed_of(wanted.namespace());
-        feed.is_some_and(|feed| feed.has_reached(wanted.resource_version()))
+        let position = self.engine.position_of(wanted.namespace());
+        position.is_some_and(|position| position.has_reached(wanted.resource_version()))
     }
 }
 

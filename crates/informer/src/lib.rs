@@ -92,14 +92,25 @@
 //! (see [`windlass_indexer`]). [`InformerOptions::resident`] holds decoded objects instead: for a
 //! type of your own with a few fields that is the smallest.
 //!
+//! # The layers of a change
+//!
+//! | type | file | created by | what is new in it |
+//! |---|---|---|---|
+//! | `Change` | `decode/frames/frame.rs` | `Frames` | what the server says, and the bytes |
+//! | `Received` | `share/judge.rs` | `Feed` | the head; whether it belongs to a list |
+//! | `Delta` | `share/delta_fifo.rs` | `Judge` | it is newer than what is cached or queued |
+//! | `Notice` | `share/backlog.rs` | `Cache` | the version that it replaces in the store |
+//! | [`Event`] | `share/event.rs` | `Listener` | the type of the objects |
+//!
 //! # Reading order of the source
 //!
 //! - `transport`: the HTTP stack (`client`), and the requests of lists and watches (`source`).
 //! - `decode`: from bytes to objects (`frames`, `compact`, `ingest`).
-//! - `reflect`: what to request next (`reflector`), and the task that sends and reads (`feed`).
+//! - `reflect`: what to request next (`reflector`), and the task that sends and reads (`feed`), and
+//!   how far it is (`position`).
 //! - `share`: which objects are new (`judge`, `listing`), `delta_fifo`, the `cache`, its handlers
 //!   (`backlog`, `listener`), the tasks of an informer (`engine`), and what users hold (`informer`,
-//!   `factory`).
+//!   `registry`, `factory`).
 //! - `telemetry`: status, observers, log lines, metrics.
 //! - `informer_cache`, `overlay`: whether a cache shows a write, and how it would show it.
 
@@ -108,6 +119,7 @@
 mod decode;
 mod error;
 mod informer_cache;
+mod lock;
 mod overlay;
 mod reflect;
 mod resource;
@@ -118,13 +130,13 @@ mod transport;
 pub use decode::compact::ManagedFields;
 pub use decode::frames::Status;
 pub use decode::transform::Transform;
-pub use error::{InformerError, Stopped};
+pub use error::{InformerError, InformerFailure, NotSynced, Stopped};
 pub use informer_cache::{InformerCache, Written};
 pub use reflect::reflector::{BackoffConfig, ReflectorConfig};
 pub use resource::{Resource, Scope, StaticResource};
 pub use share::delta_fifo::FinalState;
 pub use share::event::{Event, Handler, filtered};
-pub use share::factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
+pub use share::factory::{FactoryBuilder, SharedInformerFactory};
 pub use share::informer::SharedInformer;
 pub use share::listener::{HandlerOptions, HandlerStatus};
 pub use share::options::InformerOptions;

@@ -2,4 +2,5 @@
 //! any I/O, and the feed sends the requests and waits.
 
 pub(crate) mod feed;
+pub(crate) mod position;
 pub(crate) mod reflector;

@@ -12,6 +12,6 @@ pub(crate) mod informer;
 pub(crate) mod judge;
 pub(crate) mod listener;
 pub(crate) mod listing;
-pub(crate) mod lock;
 pub(crate) mod options;
 pub(crate) mod registration;
+pub(crate) mod registry;

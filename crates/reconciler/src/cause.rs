@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Event, Resource};
 
-use crate::write::Write;
+use crate::writes::write::Write;
 
 /// One reason for a run. A run can have several; if there are many, the oldest and the newest are
 /// kept.
@@ -82,7 +82,7 @@ impl Cause {
     ///
     /// A deletion leads to a version that its answer does not contain, so it is recognized by the
     /// uid.
-    pub(crate) fn mark_if_own<'w>(
+    pub(crate) fn mark_if_by_us<'w>(
         &mut self,
         mut writes: impl Iterator<Item = &'w Write>,
         is_valid: impl Fn(&Write) -> bool,
@@ -98,8 +98,8 @@ impl Cause {
         });
     }
 
-    /// Whether something has just happened.
-    pub(crate) fn is_urgent(&self) -> bool {
+    /// Whether something has just happened, so that nobody has reacted to it yet.
+    pub(crate) fn is_new_event(&self) -> bool {
         !matches!(self, Self::Resync | Self::Changed { change: Change::Initial, .. })
     }
 }

@@ -1,31 +1,31 @@
 //! What a run is given besides its object.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use kube::Client;
+use kube::core::GroupVersionKind;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use windlass_indexer::{Object, ObjectKey};
-use windlass_informer::Resource;
+use windlass_informer::{Resource, StaticResource};
 
-use crate::bounds::StaticResource;
+use crate::api::children::Children;
+use crate::api::live::{Live, LiveResource};
+use crate::api::objects::{AnyObject, ObjectRef};
+use crate::api::ownership::{Owner, OwnershipError};
 use crate::cause::Cause;
-use crate::children::Children;
-use crate::event_about::EventAbout;
-use crate::frozen::FrozenCaches;
-use crate::journal::EVENTS_PER_RUN;
-use crate::live::{Live, LiveResource};
-use crate::lock::lock;
-use crate::objects::{AnyObject, ObjectKind, ObjectRef};
-use crate::origin::SpanOrigin;
-use crate::ownership::{Owner, OwnershipError};
+use crate::controller_core::ControllerCore;
+use crate::history::journal::EVENTS_PER_RUN;
+use crate::history::origin::SpanOrigin;
+use crate::history::run_record::RunId;
 use crate::plan::PlanRecorder;
-use crate::rebase::Rebased;
 use crate::recorder::Occurrence;
-use crate::recording::{KeptWrites, WriteLog, recording};
-use crate::run_id::RunId;
+use crate::recorder::event_about::EventAbout;
+use crate::runs::frozen::FrozenCaches;
 use crate::shutdown::Shutdown;
-use crate::tools::Tools;
+use crate::writes::rebase::Rebased;
+use crate::writes::recording::{KeptWrites, WriteLog, recording};
 
 /// One run: its key, its causes, its attempt number and its deadline; and what it reads and writes
 /// with.
@@ -36,7 +36,7 @@ use crate::tools::Tools;
 /// what this run has written since then, and what the last run of this key has written, unless they
 /// are [behind](Self::cache_behind).
 pub struct RunContext {
-    pub(crate) tools: Arc<Tools>,
+    pub(crate) core: Arc<ControllerCore>,
     pub(crate) id: RunId,
     pub(crate) key: ObjectKey,
     pub(crate) started: Instant,
@@ -64,14 +64,14 @@ pub struct RunContext {
 impl RunContext {
     /// The name of the controller.
     pub fn controller(&self) -> &str {
-        &self.tools.controller
+        &self.core.controller
     }
 
     /// A client. The next run of this key sees what this run writes through it.
     pub fn client(&self) -> &Client {
         let create = || {
-            let log = WriteLog::new(self.key.clone(), self.origin.clone(), &self.tools);
-            let client = recording(self.tools.client.clone(), log.clone());
+            let log = WriteLog::new(self.key.clone(), self.origin.clone(), &self.core);
+            let client = recording(self.core.client.clone(), log.clone());
             // The plan is outside, so that what is recorded below is known to be a dry run.
             let client = match &self.plan {
                 Some(plan) => plan.client(client),
@@ -96,7 +96,7 @@ impl RunContext {
 
     /// The resource that the controller reconciles.
     pub fn resource(&self) -> &Resource {
-        &self.tools.primary
+        &self.core.primary
     }
 
     /// The objects that the controller makes for `owner`, as a set: those that are added are
@@ -106,20 +106,13 @@ impl RunContext {
     }
 
     /// The kind of an object. The reconciled object need not say its kind.
-    pub(crate) fn kind_of<O: AnyObject>(&self, object: &O) -> Option<ObjectKind> {
-        let meta = object.meta();
+    pub(crate) fn kind_of<O: AnyObject>(&self, object: &O) -> Option<GroupVersionKind> {
         let reconciled = self.object.as_ref().map(|object| object.head().uid().to_string());
-        let is_reconciled = meta.uid.is_some() && meta.uid == reconciled;
-        let said = object.object_kind();
+        let uid = object.meta().uid.as_ref();
+        let is_reconciled = uid.is_some() && uid == reconciled.as_ref();
         let primary = self.resource();
-        match said {
-            None => is_reconciled.then(|| ObjectKind::of(primary)),
-            Some(kind) if kind.plural.is_none() && kind.kind == primary.kind() => {
-                let plural = (kind.group == primary.group()).then(|| primary.plural().to_owned());
-                Some(ObjectKind { plural, ..kind })
-            }
-            said => said,
-        }
+        let primary = || GroupVersionKind::gvk(primary.group(), primary.version(), primary.kind());
+        object.object_kind().or_else(|| is_reconciled.then(primary))
     }
 
     /// An object as an owner of others.
@@ -127,21 +120,21 @@ impl RunContext {
         Owner::new(self.kind_of(owner).as_ref(), owner.meta())
     }
 
-    /// Ends the log of writes, and notes for the next run of the key what the caches may not show
+    /// Ends the log of writes, and stores for the next run of the key what the caches may not show
     /// yet. Returns the writes for the journal.
-    pub(crate) fn close_log(&self) -> KeptWrites {
+    pub(crate) fn store_expected_writes(&self) -> KeptWrites {
         let Some((_, log)) = self.recording.get() else { return KeptWrites::default() };
         let (kept, pending) = log.close();
         // No cache will ever show what a plan did not store.
         if self.plan.is_none() {
-            self.tools.expect_writes(&self.key, pending);
+            self.core.expect_writes(&self.key, pending);
         }
         kept
     }
 
     /// Keeps an event for the journal.
     pub(crate) fn note_event(&self, occurrence: &Occurrence) {
-        let mut events = lock(&self.events);
+        let mut events = self.events.lock();
         if events.len() < EVENTS_PER_RUN {
             events.push(occurrence.without_annotations());
         }
@@ -183,7 +176,7 @@ impl RunContext {
     /// When the run is cancelled: because it has a timeout, or because the controller is stopping
     /// and gives its runs a grace period.
     pub fn deadline(&self) -> Option<Instant> {
-        let timeout = self.tools.timeout.and_then(|timeout| self.started.checked_add(timeout));
+        let timeout = self.core.timeout.and_then(|timeout| self.started.checked_add(timeout));
         timeout.into_iter().chain(self.shutdown.deadline()).min()
     }
 
@@ -215,7 +208,7 @@ impl RunContext {
 impl Drop for RunContext {
     /// If the run is cancelled, its writes are noted here.
     fn drop(&mut self) {
-        self.close_log();
+        self.store_expected_writes();
     }
 }
 

@@ -38,7 +38,8 @@ use windlass_workqueue::Priority;
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     overridden: Option<Override>,
-    priority: Option<Priority>,
+    /// The priority of the retry, if the reconciler asked for one.
+    pub(crate) priority: Option<Priority>,
 }
 
 /// What the caller decided; it replaces what the causes say.
@@ -140,11 +141,6 @@ impl Error {
         Self { priority: Some(priority), ..self }
     }
 
-    /// The priority that the reconciler asked for.
-    pub(crate) fn retry_priority(&self) -> Option<Priority> {
-        self.priority
-    }
-
     /// The class of the error.
     pub fn class(&self) -> Class {
         match self.overridden {
@@ -195,7 +191,7 @@ fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
         || error.is::<RequestError>()
         || error.is::<tokio::time::error::Elapsed>()
         || is_held_by(kube::Error::HyperError, error)
-        || error.downcast_ref().is_some_and(is_of_connection);
+        || error.downcast_ref().is_some_and(|error: &io::Error| OF_CONNECTIONS.contains(&error.kind()));
     is_transient.then_some(Class::Transient)
 }
 
@@ -208,26 +204,19 @@ fn is_held_by<T: StdError + 'static>(
     error.is::<T>()
 }
 
-/// Whether it is an error of a connection, and not of a file.
-fn is_of_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
-        NetworkDown, NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof,
-    };
-    matches!(
-        error.kind(),
-        BrokenPipe
-            | ConnectionAborted
-            | ConnectionRefused
-            | ConnectionReset
-            | HostUnreachable
-            | NetworkDown
-            | NetworkUnreachable
-            | NotConnected
-            | TimedOut
-            | UnexpectedEof
-    )
-}
+/// The kinds of errors of a connection, and not of a file.
+const OF_CONNECTIONS: [io::ErrorKind; 10] = [
+    io::ErrorKind::BrokenPipe,
+    io::ErrorKind::ConnectionAborted,
+    io::ErrorKind::ConnectionRefused,
+    io::ErrorKind::ConnectionReset,
+    io::ErrorKind::HostUnreachable,
+    io::ErrorKind::NetworkDown,
+    io::ErrorKind::NetworkUnreachable,
+    io::ErrorKind::NotConnected,
+    io::ErrorKind::TimedOut,
+    io::ErrorKind::UnexpectedEof,
+];
 
 fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
     let seconds = status_of(error)?.details.as_ref()?.retry_after_seconds;

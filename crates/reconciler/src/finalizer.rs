@@ -7,19 +7,16 @@
 //! each is removed as soon as its own clean-up is done.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use kube::ResourceExt as _;
 use serde::Serialize;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{ObjectKey, ObjectType};
 
-use crate::action::Action;
-use crate::bounds::ObjectType;
 use crate::context::RunContext;
 use crate::error::Error;
-use crate::reconcile::Reconcile;
+use crate::reconcile::{Action, Reconcile};
 
 /// A reconciler that has something to clean up before its objects are deleted.
 pub trait Finalize<K>: Send + Sync + 'static {
@@ -110,15 +107,21 @@ struct Other<K> {
     cleanup: Box<dyn ErasedCleanup<K>>,
 }
 
-type CleanedUp<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
-
 /// A [`Cleanup`] of any type.
 trait ErasedCleanup<K>: Send + Sync {
-    fn cleanup<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> CleanedUp<'a>;
+    fn cleanup<'a>(
+        &'a self,
+        object: Arc<K>,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Action, Error>>;
 }
 
 impl<K: Send + Sync + 'static, C: Cleanup<K>> ErasedCleanup<K> for C {
-    fn cleanup<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> CleanedUp<'a> {
+    fn cleanup<'a>(
+        &'a self,
+        object: Arc<K>,
+        cx: &'a RunContext,
+    ) -> BoxFuture<'a, Result<Action, Error>> {
         Box::pin(Cleanup::cleanup(self, object, cx))
     }
 }

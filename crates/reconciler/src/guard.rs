@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What to do about a panic, for the end of a log line.
-pub(crate) const FIX: &str = "fix it: the message of the panic hook, by default on standard error, \
-     says where";
+pub(crate) const PANIC_ADVICE: &str =
+    "fix it: the message of the panic hook, by default on standard error, says where";
 
 /// What user code returns; `None` if it panics, which the caller logs.
 pub(crate) fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {

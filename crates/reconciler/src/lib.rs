@@ -110,121 +110,74 @@
 
 #![forbid(unsafe_code)]
 
-mod action;
-mod annotations;
-mod applied;
-mod apply_conflict;
-mod authorship;
-mod bounds;
-mod builder;
-mod cache_view;
-mod catch_up;
+mod api;
 mod cause;
-mod children;
-mod conditions;
 mod context;
 mod controller;
-mod crd;
-mod defaults;
-mod enqueue;
+mod controller_core;
 mod error;
-mod event_about;
-mod expectations;
 mod finalizer;
-mod finished;
-mod frozen;
 mod guard;
-mod handle;
-mod inactive;
-mod journal;
-mod key_stream;
-mod live;
-mod lock;
-mod mapping;
-mod merge_patch;
-#[cfg(feature = "prometheus")]
-mod metrics;
-mod objects;
-mod origin;
-mod overlay;
-mod ownership;
-mod pause;
+mod history;
 mod plan;
-mod predicate;
-mod rebase;
 mod reconcile;
 mod reconcile_fn;
 mod recorder;
-mod recording;
-mod references;
-mod report;
-mod rights;
-mod run;
-mod run_error;
-mod run_id;
-mod running;
-mod server_warnings;
-mod settle;
+mod runs;
 mod shutdown;
-mod signal;
-mod source;
-mod span;
-mod status;
-mod tools;
-mod watch;
-mod wiring;
-mod worker;
-mod write;
-mod write_options;
+mod sources;
+mod writes;
 
-pub use action::Action;
-pub use apply_conflict::{ApplyConflict, FieldConflict};
-pub use bounds::{ObjectType, StaticResource};
-pub use builder::{BuildError, ControllerBuilder};
-pub use cache_view::CacheView;
-pub use cause::{Cause, Change};
-pub use children::{
+pub use api::apply_conflict::{ApplyConflict, FieldConflict};
+pub use api::children::{
     CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild, children_annotation,
     children_selector,
 };
-pub use conditions::{ConditionType, set_conditions};
-pub use context::RunContext;
-pub use controller::Controller;
-pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within, plan_crd};
-pub use defaults::ControllerDefaults;
-pub use error::{Class, Delay, Error};
-pub use event_about::EventAbout;
-pub use finalizer::{Cleanup, Finalize, Finalized};
-pub use finished::{FailedRun, FinishedRuns};
-pub use handle::{AddSourceError, ControllerHandle};
-pub use inactive::{InactiveKey, InactiveReason};
-pub use journal::{EVENTS_PER_RUN, HotLoop, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
-pub use live::apply::ApplyChange;
-pub use live::{Live, WaitTimeout};
-pub use merge_patch::merge_patch;
-#[cfg(feature = "prometheus")]
-pub use metrics::ControllerMetrics;
-pub use objects::{AnyObject, ObjectKind, ObjectRef};
-pub use ownership::{
+pub use api::conditions::{ConditionType, set_conditions};
+pub use api::crd::{
+    INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within, plan_crd,
+};
+pub use api::live::apply::ApplyChange;
+pub use api::live::{Live, WaitTimeout};
+pub use api::merge_patch::merge_patch;
+pub use api::objects::{AnyObject, ObjectRef};
+pub use api::ownership::{
     OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
 };
-pub use pause::PAUSED_ANNOTATION;
+pub use api::write_options::{FieldValidation, Propagation, WriteOptions};
+pub use cause::{Cause, Change};
+pub use context::RunContext;
+pub use controller::Controller;
+pub use controller::builder::{BuildError, ControllerBuilder};
+pub use controller::defaults::ControllerDefaults;
+pub use controller::handle::{AddSourceError, ControllerHandle};
+pub use controller::run_error::RunError;
+pub use controller::signal::stop_on_signal;
+pub use error::{Class, Delay, Error};
+pub use finalizer::{Cleanup, Finalize, Finalized};
+pub use history::finished::{FailedRun, FinishedRuns};
+pub use history::hot_loop::HotLoop;
+pub use history::inactive::{InactiveKey, InactiveReason};
+pub use history::journal::{EVENTS_PER_RUN, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
+#[cfg(feature = "prometheus")]
+pub use history::metrics::ControllerMetrics;
+pub use history::run_record::{Outcome, Run, RunId};
+pub use history::span::SPAN_TARGET;
+pub use history::status::{ControllerStatus, Counts};
 pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
-pub use predicate::{AnyEvent, Predicate};
-pub use reconcile::Reconcile;
+pub use reconcile::{Action, Reconcile};
 pub use reconcile_fn::{RunOnce, reconcile_fn};
+pub use recorder::event_about::EventAbout;
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};
-pub use recording::WRITES_PER_RUN;
-pub use run::{Outcome, Run};
-pub use run_error::RunError;
-pub use run_id::RunId;
+pub use runs::cache_view::CacheView;
+pub use runs::pause::PAUSED_ANNOTATION;
 pub use shutdown::Shutdown;
-pub use signal::stop_on_signal;
-pub use source::SourceId;
-pub use span::SPAN_TARGET;
-pub use status::{ControllerStatus, Counts};
+pub use sources::predicate::{AnyEvent, Predicate};
+pub use sources::source::SourceId;
+pub use sources::watch::{OwnedBy, Watch};
 /// What stops a controller: `Controller::run` takes one, and `Shutdown::token` returns one.
 pub use tokio_util::sync::CancellationToken;
-pub use watch::{OwnedBy, Watch};
-pub use write::{Verb, Write, WriteEffect};
-pub use write_options::{FieldValidation, Propagation, WriteOptions};
+pub use windlass_indexer::ObjectType;
+pub use windlass_informer::StaticResource;
+pub use writes::recording::WRITES_PER_RUN;
+pub use writes::write::{Verb, Write, WriteEffect};

@@ -16,16 +16,13 @@ mod client;
 mod difference;
 mod text;
 
-use std::sync::Mutex;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use windlass_indexer::ObjectKey;
 
 pub use client::PlanRecorder;
 
-use crate::lock::lock;
-use crate::run::Outcome;
+use crate::history::run_record::Outcome;
 
 /// What a controller does in [plan mode](crate::Controller::plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +60,6 @@ pub struct Plan {
 #[non_exhaustive]
 pub struct PlannedRun {
     /// The object that was reconciled.
-    #[serde(serialize_with = "as_text")]
     pub key: ObjectKey,
     /// What it would write, in the order of the writes.
     pub writes: Vec<PlannedWrite>,
@@ -85,7 +81,7 @@ pub struct PlannedWrite {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
     /// The object; `None` if the server generates its name, and for a whole collection.
-    #[serde(serialize_with = "as_optional_text", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
     /// What would happen to it.
     #[serde(flatten)]
@@ -130,37 +126,25 @@ pub struct FieldChange {
     pub new: Option<Value>,
 }
 
-/// The plan of a controller whose runs are under way.
-#[derive(Debug, Default)]
-pub(crate) struct PlanBook {
-    plan: Mutex<Plan>,
-}
-
-impl PlanBook {
-    /// Notes a run that has ended.
-    pub(crate) fn note(&self, key: &ObjectKey, writes: &PlanRecorder, outcome: &Outcome) {
-        let error = outcome.failure();
-        let writes = writes.take();
-        let mut plan = lock(&self.plan);
-        plan.runs_total += 1;
-        if error.is_some() || !writes.is_empty() {
-            plan.runs.push(PlannedRun { key: key.clone(), writes, error });
-        }
-    }
-
-    /// The plan, once all runs have ended.
-    pub(crate) fn finish(&self, controller: &str) -> Plan {
-        let mut plan = std::mem::take(&mut *lock(&self.plan));
-        controller.clone_into(&mut plan.controller);
-        plan.runs.sort_by(|one, other| one.key.cmp(&other.key));
-        plan
-    }
-}
-
 impl Plan {
     /// The plan of a controller that is [`InPlan::Skip`].
     pub(crate) fn skipped(controller: &str) -> Self {
         Self { controller: controller.to_owned(), is_skipped: true, ..Self::default() }
+    }
+
+    /// Notes a run that has ended.
+    pub(crate) fn note(&mut self, key: &ObjectKey, writes: &PlanRecorder, outcome: &Outcome) {
+        let (writes, error) = (writes.take(), outcome.failure());
+        self.runs_total += 1;
+        if error.is_some() || !writes.is_empty() {
+            self.runs.push(PlannedRun { key: key.clone(), writes, error });
+        }
+    }
+
+    /// The plan of a controller, once all runs have ended.
+    pub(crate) fn finish(mut self, controller: &str) -> Self {
+        self.runs.sort_by(|one, other| one.key.cmp(&other.key));
+        Self { controller: controller.to_owned(), ..self }
     }
 
     /// Everything that it would write, in order.
@@ -176,17 +160,5 @@ impl Plan {
     /// How many runs failed. What they would have written after that is not known.
     pub fn failed(&self) -> usize {
         self.runs.iter().filter(|run| run.error.is_some()).count()
-    }
-}
-
-fn as_text<S: Serializer>(key: &ObjectKey, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(key)
-}
-
-#[expect(clippy::ref_option, reason = "serde calls it like this")]
-fn as_optional_text<S: Serializer>(key: &Option<ObjectKey>, to: S) -> Result<S::Ok, S::Error> {
-    match key {
-        Some(key) => to.collect_str(key),
-        None => to.serialize_none(),
     }
 }

@@ -1,16 +1,16 @@
-//! The trait that operators implement.
+//! The trait that operators implement, and what they return.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use windlass_indexer::{Cached, ObjectKey};
+use windlass_indexer::{Cached, ObjectKey, ObjectType};
+use windlass_workqueue::Priority;
 
-use crate::action::Action;
-use crate::bounds::ObjectType;
 use crate::context::RunContext;
 use crate::error::Error;
-use crate::run::Outcome;
-use crate::settle::RunResult;
+use crate::history::run_record::Outcome;
+use crate::runs::settle::RunResult;
 
 /// Makes the state of the world match an object.
 ///
@@ -92,10 +92,34 @@ pub trait Reconcile<K>: Send + Sync + 'static {
     }
 }
 
+/// What follows a successful run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing, until something changes.
+    Done,
+    /// Another run after this time, even if nothing changes. The run counts as a success, and the
+    /// next one is not rate limited. Its priority is decided by the
+    /// [policy](crate::ControllerBuilder::priority) of the controller.
+    RequeueAfter(Duration),
+    /// Like [`RequeueAfter`](Self::RequeueAfter), with a priority of its own. For a retry, see
+    /// [`Error::priority`](crate::Error::priority).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use windlass_reconciler::Action;
+    /// use windlass_workqueue::Priority;
+    ///
+    /// // Look again in a minute, but only when nothing else is to be done.
+    /// let action = Action::RequeueWith(Duration::from_mins(1), Priority::Low);
+    /// # drop(action);
+    /// ```
+    RequeueWith(Duration, Priority),
+}
+
 /// A reconciler of any type, so that a controller is generic only over the type of its objects.
 pub(crate) trait ErasedReconcile<K>: Send + Sync {
     /// Calls the method of the reconciler for an object that exists, is paused, or does not exist.
-    fn run<'a>(
+    fn call<'a>(
         &'a self,
         object: Option<Cached<K>>,
         is_paused: bool,
@@ -104,7 +128,7 @@ pub(crate) trait ErasedReconcile<K>: Send + Sync {
 }
 
 impl<K: ObjectType, R: Reconcile<K>> ErasedReconcile<K> for R {
-    fn run<'a>(
+    fn call<'a>(
         &'a self,
         object: Option<Cached<K>>,
         is_paused: bool,

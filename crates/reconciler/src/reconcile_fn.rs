@@ -3,10 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::action::Action;
 use crate::context::RunContext;
 use crate::error::Error;
-use crate::reconcile::Reconcile;
+use crate::reconcile::{Action, Reconcile};
 
 /// Makes a reconciler of an async closure, or of an `async fn`.
 ///

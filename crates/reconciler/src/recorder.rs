@@ -7,6 +7,8 @@
 //! Invariants: there is at most one writer at a time. Only the writer and [`Recorder::flush`] wait
 //! for the server. Everything is bounded: the queue, what is remembered, tries, and their time.
 
+pub(crate) mod event_about;
+
 mod correlation;
 mod memory;
 mod names;
@@ -17,7 +19,7 @@ mod writer;
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fastrand::Rng;
 use jiff::Timestamp;
@@ -31,6 +33,7 @@ use correlation::Correlator;
 pub use correlation::RecorderStatus;
 pub use memory::RecordedEvents;
 pub use occurrence::Occurrence;
+use parking_lot::Mutex;
 use warnings::Warnings;
 use writer::{Shared, State};
 
@@ -136,8 +139,8 @@ impl Recorder {
         };
         let wall = (shared.clock)();
         let observed = shared.state().correlator.observe(&occurrence, Instant::now(), wall);
-        if let Err((trouble, object)) = observed {
-            shared.warn(&trouble, &object);
+        if let Err((loss, object)) = observed {
+            shared.warn(&loss, &object);
         }
         shared.start_writer();
     }
@@ -150,7 +153,7 @@ impl Recorder {
     pub async fn flush(&self) {
         let Target::Server { shared, .. } = &self.target else { return };
         let mut settled = shared.settled.subscribe();
-        let enqueued = shared.state().correlator.enqueued();
+        let enqueued = shared.state().correlator.enqueued;
         while *settled.borrow_and_update() < enqueued {
             // There is no writer for what was recorded outside of a runtime, or in one that has
             // ended.
@@ -172,22 +175,19 @@ impl Recorder {
 impl RecorderBuilder {
     /// Which of several processes this is: `reportingInstance`. Default: the variable `POD_NAME`,
     /// or else `HOSTNAME`, or else the name of the controller.
-    pub fn instance(mut self, instance: impl Into<String>) -> Self {
-        self.instance = Some(instance.into());
-        self
+    pub fn instance(self, instance: impl Into<String>) -> Self {
+        Self { instance: Some(instance.into()), ..self }
     }
 
     /// The clock for the times in events. It must not panic. Default: [`Timestamp::now`].
-    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
+    pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
     }
 
     /// The seed for the names of events and the jitter of retries. Default: derived from the names
     /// of the controller and of the instance.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
     }
 
     /// Builds the recorder. It does nothing until something is recorded.

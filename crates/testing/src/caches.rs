@@ -14,7 +14,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
-use windlass::indexer::{Head, HeadParser, Interner, ResourceVersion};
+use windlass::indexer::{Head, HeadParser, ResourceVersion};
 use windlass::informer::{InformerCache, Written};
 use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
@@ -69,7 +69,7 @@ async fn missing(
     let request = Request::get(cache.resource().path(namespace)).header(ACCEPT, METADATA);
     let request = request.body(Vec::new()).map_err(kube::Error::HttpError)?;
     let listed: Listed = client.request(request).await?;
-    let (answered, parser) = (Instant::now(), HeadParser::new(Interner::new()));
+    let (answered, parser) = (Instant::now(), HeadParser::default());
     let items = listed.items.iter().flatten();
     let heads = items.filter_map(|item| parser.parse(item.to_string().as_bytes()).ok());
     let heads: Vec<Head> = heads.collect();

@@ -1,6 +1,5 @@
 //! A key that one worker holds.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
@@ -30,35 +29,23 @@ use crate::shared::Shared;
 /// - [`requeue_after`](Self::requeue_after): the key succeeded, and runs again after a given time.
 /// - [`defer`](Self::defer): the key was not processed, and runs again after a given time.
 ///
-/// A lease borrows its queue. [`into_owned`](Self::into_owned) returns an [`OwnedLease`], which can
-/// be stored or moved to another task.
+/// A lease can be stored, or moved to another task. It keeps the queue alive.
 #[must_use = "a lease that is dropped is done"]
-pub struct Lease<'q, K, C = ()> {
+pub struct Lease<K, C = ()> {
     // Dropped first: the run is done before the copy of the key is dropped, which may panic.
-    run: HeldRun<'q, K, C>,
+    run: HeldRun<K, C>,
     taken: Taken<K, C>,
 }
 
-/// A lease with its own handle to the queue; see [`Lease::into_owned`].
-pub type OwnedLease<K, C = ()> = Lease<'static, K, C>;
-
 /// A run that ends when this is dropped.
-struct HeldRun<'q, K, C> {
+struct HeldRun<K, C> {
     number: RunNumber,
-    /// `None` only after [`Lease::into_owned`] moved it.
-    shared: Option<Cow<'q, Arc<Shared<K, C>>>>,
+    shared: Arc<Shared<K, C>>,
 }
 
-impl<'q, K, C> Lease<'q, K, C> {
-    pub(crate) fn new(shared: &'q Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
-        Self { run: HeldRun { number: taken.number, shared: Some(Cow::Borrowed(shared)) }, taken }
-    }
-
-    /// The same lease, with its own handle to the queue.
-    pub fn into_owned(self) -> OwnedLease<K, C> {
-        let Self { mut run, taken } = self;
-        let shared = run.shared.take().map(|shared| Cow::Owned(shared.into_owned()));
-        Lease { run: HeldRun { number: run.number, shared }, taken }
+impl<K, C> Lease<K, C> {
+    pub(crate) fn new(shared: &Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
+        Self { run: HeldRun { number: taken.number, shared: Arc::clone(shared) }, taken }
     }
 
     /// The key. A lease also dereferences to it.
@@ -98,7 +85,7 @@ impl<'q, K, C> Lease<'q, K, C> {
     }
 }
 
-impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
+impl<K: Eq + Hash + Clone, C> Lease<K, C> {
     /// The key succeeded, or is given up. Forgets its failures and ends the lease.
     pub fn finish(self) {
         self.shared().retries.forget(&self.taken.key);
@@ -206,11 +193,11 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     }
 
     fn shared(&self) -> &Shared<K, C> {
-        self.run.shared.as_ref().expect("a run must be held until it ends")
+        &self.run.shared
     }
 }
 
-impl<K, C> Deref for Lease<'_, K, C> {
+impl<K, C> Deref for Lease<K, C> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -218,15 +205,13 @@ impl<K, C> Deref for Lease<'_, K, C> {
     }
 }
 
-impl<K, C> Drop for HeldRun<'_, K, C> {
+impl<K, C> Drop for HeldRun<K, C> {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            shared.lock().ledger.done(self.number);
-        }
+        self.shared.lock().ledger.done(self.number);
     }
 }
 
-impl<K: fmt::Debug, C> fmt::Debug for Lease<'_, K, C> {
+impl<K: fmt::Debug, C> fmt::Debug for Lease<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("key", &self.taken.key).finish_non_exhaustive()
     }

@@ -234,7 +234,7 @@ pub use add::Add;
 pub use builder::Builder;
 pub use causes::Causes;
 pub use error::{AddError, InvalidConfig, MAX_DELAY};
-pub use lease::{Lease, OwnedLease};
+pub use lease::Lease;
 pub use limiter::{Exponential, FastSlow, Jitter, MaxOf, MaxWait, RateLimiter, TokenBucket};
 pub use observer::{Load, Observer, Probe};
 pub use priority::{Group, Priority};

@@ -30,7 +30,7 @@ pub struct WorkQueue<K, C = ()> {
 
 /// The result of [`WorkQueue::take_or_sleep`].
 enum TakeOrSleep<'q, K, C> {
-    Taken(Lease<'q, K, C>),
+    Taken(Lease<K, C>),
     /// The queue is shut down and no key is ready.
     ShutDown,
     Sleep(Sleeper<'q, K, C>),
@@ -100,18 +100,17 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Takes the next key, and waits while there is none. Returns `None` if the queue is shut down
     /// and there will be no more keys.
     ///
-    /// The lease borrows the queue. To move it to another task, [`into_owned`](Lease::into_owned)
-    /// gives it its own handle:
+    /// The lease can be moved to another task:
     ///
     /// ```
-    /// # use windlass_workqueue::{Lease, WorkQueue};
+    /// # use windlass_workqueue::WorkQueue;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let queue = WorkQueue::new();
     /// # queue.add("mail/anna")?;
     /// # queue.shut_down();
     /// let mut tasks = tokio::task::JoinSet::new();
-    /// while let Some(lease) = queue.get().await.map(Lease::into_owned) {
+    /// while let Some(lease) = queue.get().await {
     ///     tasks.spawn(async move { lease.finish() });
     ///     if tasks.len() >= 16 {
     ///         tasks.join_next().await;
@@ -132,7 +131,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Panics if keys wait for their time and the caller is not inside a tokio runtime with a
     /// timer.
     #[must_use = "a lease that is dropped is done"]
-    pub async fn get(&self) -> Option<Lease<'_, K, C>> {
+    pub async fn get(&self) -> Option<Lease<K, C>> {
         // A worker that never has to wait still lets other tasks run.
         tokio::task::coop::consume_budget().await;
         if let Some(lease) = self.try_get() {
@@ -171,7 +170,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Takes the next key if one is ready. Unlike a single poll of [`get`](Self::get), it never
     /// yields to other tasks first.
     #[must_use = "a lease that is dropped is done"]
-    pub fn try_get(&self) -> Option<Lease<'_, K, C>> {
+    pub fn try_get(&self) -> Option<Lease<K, C>> {
         let now = Instant::now();
         let mut locked = self.shared.lock();
         let lease = locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken));

@@ -16,7 +16,7 @@ fn add(queue: &Queue, key: &'static str, cause: u32) {
     queue.add_with(key, Add::now().cause(cause)).unwrap();
 }
 
-fn causes(lease: &Lease<'_, &'static str, u32>) -> Vec<u32> {
+fn causes(lease: &Lease<&'static str, u32>) -> Vec<u32> {
     lease.causes().copied().collect()
 }
 

@@ -146,7 +146,7 @@ fn a_queue_lives_as_long_as_its_last_owned_lease() {
     let queue = WorkQueue::new();
     queue.add(key(1)).unwrap();
     queue.add(key(2)).unwrap();
-    let lease = queue.try_get().unwrap().into_owned();
+    let lease = queue.try_get().unwrap();
     let warnings = warnings_of(|| drop(queue));
     assert!(warnings.is_empty(), "the lease may still add: {warnings:?}");
     assert_eq!(lease.key().number, 1);

@@ -8,7 +8,7 @@ use common::{MILLISECOND, Polled, SECOND, run_ready};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance};
-use windlass_workqueue::{Add, Exponential, Lease, Load, Priority, WorkQueue};
+use windlass_workqueue::{Add, Exponential, Load, Priority, WorkQueue};
 
 fn queue_with_backoff() -> WorkQueue<&'static str> {
     let limiter = Exponential::new(MILLISECOND, 100 * SECOND).unwrap();
@@ -176,12 +176,12 @@ async fn retry_of_a_key_that_was_added_meanwhile_runs_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owned_lease_outlives_every_handle() {
+async fn a_lease_outlives_every_handle() {
     let queue = queue_with_backoff();
     queue.add("a").unwrap();
     queue.add("b").unwrap();
-    let mut leases = std::iter::from_fn(|| queue.try_get().map(Lease::into_owned));
-    let (a, b) = (leases.next().unwrap(), leases.next().unwrap().into_owned());
+    let mut leases = std::iter::from_fn(|| queue.try_get());
+    let (a, b) = (leases.next().unwrap(), leases.next().unwrap());
     drop(queue);
     assert_eq!(*a.key(), "a");
     a.finish();
@@ -189,10 +189,10 @@ async fn an_owned_lease_outlives_every_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_becomes_owned_is_not_done() {
+async fn a_lease_that_moves_to_another_task_is_not_done() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
-    let lease = queue.try_get().unwrap().into_owned();
+    let lease = queue.try_get().unwrap();
     queue.add("a").unwrap();
     assert!(queue.try_get().is_none(), "it still runs");
     let mut elsewhere = JoinSet::new();

@@ -238,7 +238,7 @@ async fn a_queue_that_is_gone_is_shown_no_more() {
     let gone = queue(&metrics, "pods");
     let stays = queue(&metrics, "nodes");
     gone.add("one").expect("open");
-    let lease = gone.try_get().expect("ready").into_owned();
+    let lease = gone.try_get().expect("ready");
     drop(gone);
     // An owned lease keeps its queue: the work is still under way.
     assert_eq!(value(&registry, "workqueue_adds_total"), "1");

@@ -15,7 +15,7 @@ fn queue() -> Queue {
 }
 
 /// One key in each state, five seconds after the first of them.
-async fn one_of_each(queue: &Queue) -> Lease<'_, &'static str, &'static str> {
+async fn one_of_each(queue: &Queue) -> Lease<&'static str, &'static str> {
     queue.add_with("running", Add::now().cause("created")).unwrap();
     let lease = queue.try_get().unwrap();
     advance(3 * SECOND).await;

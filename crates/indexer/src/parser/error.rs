@@ -1,13 +1,12 @@
 //! Why an object has no head. The error shows nothing of the object but its key.
 
-use std::fmt;
-
 use crate::key::ObjectKey;
 
 /// An object without a readable head.
 ///
 /// The error names the object if its key could be read. It shows no content.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}", describe_object(.key.as_ref()))]
 pub struct HeadError {
     key: Option<ObjectKey>,
     problem: HeadProblem,
@@ -68,13 +67,9 @@ impl HeadError {
     }
 }
 
-impl std::error::Error for HeadError {}
-
-impl fmt::Display for HeadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.key {
-            Some(key) => write!(f, "object {key}: {}", self.problem),
-            None => write!(f, "an object whose key cannot be read: {}", self.problem),
-        }
+fn describe_object(key: Option<&ObjectKey>) -> String {
+    match key {
+        Some(key) => format!("object {key}"),
+        None => "an object whose key cannot be read".to_owned(),
     }
 }

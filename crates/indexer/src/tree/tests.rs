@@ -30,16 +30,15 @@ fn check(tree: &Tree<(u16, u8)>) {
 
 /// Checks the invariants below a node, and returns how many levels of inner nodes there are.
 fn check_node(node: &Node<(u16, u8)>, is_root: bool, from: u16, to: Option<u16>) -> u32 {
-    let min = if is_root { 0 } else { NODE_MIN };
-    assert!((min..=NODE_MAX).contains(&node.len()), "{}", node.len());
     match node {
         Node::Leaf(entries) => {
+            assert!((usize::from(!is_root)..=NODE_MAX).contains(&entries.len()));
             let is_inside = |key: u16| key >= from && to.is_none_or(|to| key < to);
             assert!(entries.iter().all(|entry| is_inside(entry.0)));
             0
         }
         Node::Inner(children) => {
-            assert!(children.len() > 1);
+            assert!((1 + usize::from(is_root)..=NODE_MAX).contains(&children.len()));
             let heights = children.iter().enumerate().map(|(at, child)| {
                 let from = if at == 0 { from } else { child.bound };
                 let to = children.get(at + 1).map(|next| next.bound).or(to);
@@ -123,7 +122,7 @@ fn a_run_in_order_fills_three_quarters_of_its_nodes() {
     check(&tree);
     let leaves = leaves(&tree.root);
     // All but the last one.
-    assert!((leaves - 1) * (NODE_MAX - NODE_MIN) <= usize::from(RUN), "{leaves} leaves");
+    assert!((leaves - 1) * KEPT_IN_ORDER <= usize::from(RUN), "{leaves} leaves");
 }
 
 #[test]
@@ -137,6 +136,18 @@ fn a_tree_of_four_levels_is_emptied_from_its_end() {
         }
     }
     assert_eq!(tree.len(), 0);
+}
+
+#[test]
+fn a_tree_with_few_entries_left_takes_little_memory() {
+    let mut tree = run();
+    let full = tree.allocated_bytes();
+    for key in (0..RUN).filter(|key| key % 100 != 0) {
+        assert_eq!(tree.remove(key), Some((key, 0)));
+    }
+    check(&tree);
+    let left = tree.allocated_bytes();
+    assert!(left < full / 4, "{left} of {full} bytes");
 }
 
 #[test]

@@ -4,10 +4,8 @@
 //! held without whitespace and without managedFields: these are about half of a typical pod, and
 //! readers of a cache do not use them.
 //!
-//! One pass of the structural scan finds the end of the object, whether there is whitespace outside
-//! of its strings, and the position of `managedFields`. In most blocks of 64 bytes only the number
-//! of brackets matters. The scan looks at single bytes only where the object or its metadata may
-//! end or have a key. What is kept is then copied, into an allocation of exactly its size.
+//! One pass finds the end of the object, whether there is whitespace outside of its strings, and the
+//! position of `managedFields`. What is kept is then copied, into an allocation of exactly its size.
 //!
 //! Invariants:
 //! - Only the member `managedFields` of the member `metadata` of the object itself is cut. The scan
@@ -19,7 +17,7 @@
 
 use std::ops::Range;
 
-use crate::decode::scan::{Block, Strings, StringsByByte, Structure};
+use crate::decode::scan::Strings;
 
 /// Whether objects keep `metadata.managedFields`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub(crate) struct ObjectScan {
     managed_from: Option<usize>,
     /// Where managedFields are, in order.
     managed_fields: Vec<Range<usize>>,
-    /// Whether there is whitespace, or a control character, outside of strings.
+    /// Whether there is whitespace outside of strings.
     has_whitespace: bool,
 }
 
@@ -62,21 +60,25 @@ impl ObjectScan {
     /// Continues through `bytes`, which are the object from its `{` to as far as it has arrived.
     /// Returns the length of the object if its end has arrived.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Option<usize> {
-        while self.at < bytes.len() {
-            let block = Block::at(bytes, self.at);
-            let structure = self.strings.pass(&block);
-            // An empty object, as most of managedFields are, opens and closes at once.
-            let empty = structure.closes & (structure.opens << 1);
-            let closes = (structure.closes ^ empty).count_ones() as usize;
-            // Even if the block closed first and opened later, nothing of interest is reached.
-            if self.depth >= self.depth_to_skip() + closes {
-                let opens = (structure.opens ^ (empty >> 1)).count_ones() as usize;
-                self.depth = self.depth + opens - closes;
-                self.has_whitespace |= structure.blanks != 0;
-            } else if let Some(end) = self.walk(bytes, &block, structure) {
-                return Some(end);
+        // What arrived before may have ended within a string.
+        self.at += self.strings.pass_string(&bytes[self.at..]);
+        while let Some(&byte) = bytes.get(self.at) {
+            let at = self.at;
+            self.at += 1;
+            match byte {
+                b'"' => {
+                    self.strings.pass(byte);
+                    self.at += self.strings.pass_string(&bytes[self.at..]);
+                }
+                b'{' | b'[' => self.open(bytes, at),
+                b'}' | b']' => {
+                    if self.close(bytes, at) {
+                        return Some(self.at);
+                    }
+                }
+                b':' => self.colon(bytes, at),
+                _ => self.has_whitespace |= is_whitespace(byte),
             }
-            self.at += block.len();
         }
         None
     }
@@ -101,7 +103,7 @@ impl ObjectScan {
         for part in kept() {
             if self.has_whitespace {
                 // Cuts are made between members, so each part begins outside of strings.
-                let mut strings = StringsByByte::default();
+                let mut strings = Strings::default();
                 let is_kept = |byte: &u8| !strings.pass(*byte) || !is_whitespace(*byte);
                 copy.extend(part.iter().copied().filter(is_kept));
             } else {
@@ -109,34 +111,6 @@ impl ObjectScan {
             }
         }
         copy.into_boxed_slice()
-    }
-
-    /// From this depth on, only the number of brackets is of interest.
-    #[inline]
-    fn depth_to_skip(&self) -> usize {
-        if self.is_in_metadata { 3 } else { 2 }
-    }
-
-    /// Looks at the brackets and colons of a block. Returns where the object ends, if it does.
-    fn walk(&mut self, bytes: &[u8], block: &Block, structure: Structure) -> Option<usize> {
-        let colons = block.equal(b':') & structure.outside;
-        let mut bits = structure.opens | structure.closes | colons;
-        while bits != 0 {
-            let bit = bits & bits.wrapping_neg();
-            bits ^= bit;
-            let at = self.at + bit.trailing_zeros() as usize;
-            if structure.opens & bit != 0 {
-                self.open(bytes, at);
-            } else if structure.closes & bit == 0 {
-                self.colon(bytes, at);
-            } else if self.close(bytes, at) {
-                // What follows is not part of the object.
-                self.has_whitespace |= structure.blanks & (bit - 1) != 0;
-                return Some(at + 1);
-            }
-        }
-        self.has_whitespace |= structure.blanks != 0;
-        None
     }
 
     #[inline]
@@ -156,7 +130,7 @@ impl ObjectScan {
             self.is_in_metadata = false;
             if let Some(from) = self.managed_from.take() {
                 // There is no member after it, so the comma before it is cut too.
-                let before = trim_end(&bytes[..from]);
+                let before = bytes[..from].trim_ascii_end();
                 let from = if before.ends_with(b",") { before.len() - 1 } else { from };
                 self.managed_fields.push(from..at);
             }
@@ -182,12 +156,12 @@ impl ObjectScan {
 impl<'a> Key<'a> {
     /// The key whose value comes after `bytes`, if a value does.
     pub(crate) fn of_value(bytes: &'a [u8]) -> Option<Self> {
-        Self::before(trim_end(bytes).strip_suffix(b":")?)
+        Self::before(bytes.trim_ascii_end().strip_suffix(b":")?)
     }
 
     /// The key at the end of `bytes`, which stand before a colon that is outside of strings.
     fn before(bytes: &'a [u8]) -> Option<Self> {
-        let bytes = trim_end(bytes);
+        let bytes = bytes.trim_ascii_end();
         let mut start = bytes.strip_suffix(b"\"")?.len();
         loop {
             start = bytes[..start].iter().rposition(|&byte| byte == b'"')?;
@@ -205,15 +179,6 @@ impl<'a> Key<'a> {
             || text.contains(&b'\\')
                 && serde_json::from_slice::<String>(self.quoted).is_ok_and(|text| text == name)
     }
-}
-
-fn trim_end(mut bytes: &[u8]) -> &[u8] {
-    while let [rest @ .., last] = bytes
-        && is_whitespace(*last)
-    {
-        bytes = rest;
-    }
-    bytes
 }
 
 /// Whether JSON allows the byte between two tokens.

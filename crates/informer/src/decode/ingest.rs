@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use windlass_indexer::{HeadError, HeadParser, Object, ObjectKey};
 
 use crate::decode::transform::Transform;
+use crate::lock::lock;
 use crate::resource::Resource;
-use crate::share::lock::lock;
 
 /// Makes objects. Each feed has one.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use windlass_indexer::{HeadError, Object};
 
 use crate::decode::frames::{Bookmark, Change, Frame, FrameOptions, Frames};
 use crate::decode::ingest::Ingest;
+use crate::reflect::position::FeedPosition;
 use crate::reflect::reflector::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
@@ -28,10 +29,20 @@ use crate::telemetry::observer::Observation;
 use crate::telemetry::status::{InformerPhase, Progress};
 use crate::transport::source::{Body, ListWatch, Request, SourceError};
 
+/// What others see of a feed.
+#[derive(Clone)]
+pub(crate) struct FeedHandle {
+    /// How far it is.
+    pub(crate) position: Arc<FeedPosition>,
+    /// What it does, and did.
+    pub(crate) telemetry: Arc<FeedTelemetry>,
+}
+
 /// The list and watch of one namespace, or of all.
 pub(crate) struct Feed {
     cache: Arc<Cache>,
     phase: watch::Sender<InformerPhase>,
+    position: Arc<FeedPosition>,
     telemetry: Arc<FeedTelemetry>,
     source: Arc<dyn ListWatch>,
     reflector: Reflector,
@@ -68,7 +79,7 @@ impl Feed {
     pub(crate) fn new(
         cache: Arc<Cache>,
         phase: watch::Sender<InformerPhase>,
-        telemetry: Arc<FeedTelemetry>,
+        FeedHandle { position, telemetry }: FeedHandle,
         source: Arc<dyn ListWatch>,
         reflector: Reflector,
         ingest: Ingest,
@@ -77,6 +88,7 @@ impl Feed {
         Self {
             cache,
             phase,
+            position,
             telemetry,
             source,
             reflector,
@@ -113,12 +125,12 @@ impl Feed {
     /// Sends one request, reads its body, and reports to the reflector how it ended.
     async fn send_and_read(&mut self, request: &Request) {
         self.begin(request);
-        let end = self.request(request).await;
+        let end = self.send(request).await;
         let now = Instant::now();
         let cut_after = self.reflector.cut_after();
         match end {
             Ok(End::Dropped) => {}
-            Ok(End::Closed) => match self.reflector.closed(now) {
+            Ok(End::Closed) => match self.reflector.on_closed(now) {
                 None => {}
                 // Nothing has failed: without a version, a list follows every watch.
                 Some(Reaction::Relist(reason @ Relist::Unversioned)) => {
@@ -130,7 +142,7 @@ impl Feed {
                 }
             },
             Err(error) => {
-                let reaction = self.reflector.failed(&error, now);
+                let reaction = self.reflector.on_failed(&error, now);
                 self.telemetry.report(&Observation::Failed { error: &error, reaction });
             }
         }
@@ -143,7 +155,7 @@ impl Feed {
         }
     }
 
-    async fn request(&mut self, request: &Request) -> Result<End, SourceError> {
+    async fn send(&mut self, request: &Request) -> Result<End, SourceError> {
         let began = Instant::now();
         let source = Arc::clone(&self.source);
         let mut answer = source.request(request);
@@ -157,7 +169,7 @@ impl Feed {
                 }
             }
         };
-        self.reflector.opened(Instant::now());
+        self.reflector.on_opened(Instant::now());
         if let Request::List(_) = request {
             return self.read(request, body).await;
         }
@@ -179,9 +191,9 @@ impl Feed {
             // here: it may come from a list that was interrupted.
             let complete = self.reflector.position().cloned();
             let is_after_refused = self.reflector.is_last_list_refused();
-            let namespace = self.telemetry.namespace();
-            let known = &self.cache.reader;
-            self.listing = Some(Listing::begin(known, namespace, complete, is_after_refused));
+            let namespace = self.position.namespace();
+            let cache = &self.cache.reader;
+            self.listing = Some(Listing::begin(cache, namespace, complete, is_after_refused));
             (self.list_began, self.list) = (Instant::now(), Progress::default());
             self.telemetry.report(&Observation::ListBegun { is_relist: self.has_listed });
         } else if self.listing.is_none() {
@@ -217,7 +229,7 @@ impl Feed {
                 frames.finish()?;
                 return Ok(End::Closed);
             };
-            if self.chunk(&chunk?, &mut frames)?.is_break() {
+            if self.process_chunk(&chunk?, &mut frames)?.is_break() {
                 if let Request::List(_) = request {
                     // Once the rest of the list is read, the connection can be used again.
                     let rest = async { while let Some(Ok(_)) = body.next().await {} };
@@ -245,16 +257,23 @@ impl Feed {
     }
 
     /// Processes a chunk of a body. Breaks if the rest of the body is not needed.
-    fn chunk(&mut self, chunk: &[u8], frames: &mut Frames) -> Result<ControlFlow<()>, SourceError> {
+    fn process_chunk(
+        &mut self,
+        chunk: &[u8],
+        frames: &mut Frames,
+    ) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
-        self.reflector.progressed(now);
+        self.reflector.on_progress(now);
         if self.listing.is_some() {
             self.list.bytes += chunk.len() as u64;
         }
         frames.push(chunk);
-        let taken = self.frames(frames, now);
+        let taken = self.process_frames(frames, now);
         // Also after an error: the objects before it are valid.
         self.flush();
+        // In this order: what the position covers must be in the cache, and those who wait for the
+        // cache read the position when they are woken.
+        self.position.set_reached(self.reflector.position());
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
         self.cache.progress.notify_waiters();
         if self.listing.is_some() {
@@ -263,25 +282,25 @@ impl Feed {
         taken
     }
 
-    fn frames(
+    fn process_frames(
         &mut self,
         frames: &mut Frames,
         now: Instant,
     ) -> Result<ControlFlow<()>, SourceError> {
         while let Some(frame) = frames.next()? {
             match frame {
-                Frame::Item(bytes) => self.item(bytes, now),
+                Frame::Item(bytes) => self.on_item(bytes, now),
                 Frame::ListEnd(end) => {
                     self.flush();
-                    if let Some(listed) = self.reflector.page(&end, now) {
-                        let _ = self.listed(listed, now);
+                    if let Some(listed) = self.reflector.on_page_end(&end, now) {
+                        let _ = self.on_list_end(listed, now);
                     }
                     // The rest of the body is not needed, and may never come.
                     return Ok(ControlFlow::Break(()));
                 }
-                Frame::Change(change, bytes) => self.change(change, bytes, now),
+                Frame::Change(change, bytes) => self.on_change(change, bytes, now),
                 Frame::Bookmark(bookmark) => {
-                    if self.bookmark(&bookmark, now).is_break() {
+                    if self.on_bookmark(&bookmark, now).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
@@ -292,12 +311,16 @@ impl Feed {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn item(&mut self, bytes: Box<[u8]>, now: Instant) {
+    fn on_item(&mut self, bytes: Box<[u8]>, now: Instant) {
         self.list.objects += 1;
         match self.ingest.object(bytes) {
             Ok(object) if !self.is_in_namespace(&object) => {}
             Ok(object) => {
-                self.reflector.changed(Change::Added, Some(object.head().resource_version()), now);
+                self.reflector.on_change(
+                    Change::Added,
+                    Some(object.head().resource_version()),
+                    now,
+                );
                 self.cache.quarantine.release(object.head().key());
                 self.received.push(Received::Item(object));
             }
@@ -305,12 +328,12 @@ impl Feed {
         }
     }
 
-    fn change(&mut self, change: Change, bytes: Box<[u8]>, now: Instant) {
+    fn on_change(&mut self, change: Change, bytes: Box<[u8]>, now: Instant) {
         let object = match self.ingest.object(bytes) {
             Ok(object) if !self.is_in_namespace(&object) => return,
             Ok(object) => object,
             Err(error) => {
-                self.reflector.changed(change, None, now);
+                self.reflector.on_change(change, None, now);
                 match error.key() {
                     // The deleted object cannot be read, but its key can: delete the cached one.
                     Some(key) if change == Change::Deleted => {
@@ -323,7 +346,7 @@ impl Feed {
             }
         };
         self.cache.quarantine.release(object.head().key());
-        let kind = self.reflector.changed(change, Some(object.head().resource_version()), now);
+        let kind = self.reflector.on_change(change, Some(object.head().resource_version()), now);
         if kind != ChangeKind::Initial {
             self.events += 1;
             self.telemetry.report(&Observation::Changed(change));
@@ -343,22 +366,21 @@ impl Feed {
     /// Whether an object is in the watched namespace. Objects of another one, which a faulty source
     /// may send, would stay forever: no list of this namespace deletes them.
     fn is_in_namespace(&self, object: &Object) -> bool {
-        let namespace = self.telemetry.namespace();
-        namespace.is_none() || namespace == object.head().namespace()
+        self.position.is_watched(object.head().namespace())
     }
 
-    fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
+    fn on_bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
         self.flush();
-        let listed = self.reflector.bookmark(bookmark, now);
+        let listed = self.reflector.on_bookmark(bookmark, now);
         self.telemetry.report(&Observation::Bookmark);
         match listed {
-            Some(listed) => self.listed(listed, now),
+            Some(listed) => self.on_list_end(listed, now),
             None => ControlFlow::Continue(()),
         }
     }
 
     /// A list, or a page of one, has ended.
-    fn listed(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
+    fn on_list_end(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
         let is_new_epoch = match listed {
             Listed::More => return ControlFlow::Continue(()),
             Listed::Refused(fault) => return self.refuse_list(fault),
@@ -371,13 +393,16 @@ impl Feed {
                 return self.refuse_list(ListFault::WentBack);
             }
             ListOutcome::Applied { swept, repaired, is_restored } => {
+                if is_restored {
+                    self.position.set_restored(self.list_began);
+                }
                 let list = self.list_progress(now);
                 let listed = Observation::Listed { list, swept, repaired, is_restored };
                 self.telemetry.report(&listed);
             }
         }
         if !std::mem::replace(&mut self.has_listed, true) && self.cache.note_first_list() {
-            InformerPhase::change(&self.phase, &InformerPhase::Listing, InformerPhase::Synced);
+            InformerPhase::transition(&self.phase, &InformerPhase::Listing, InformerPhase::Synced);
             self.telemetry.report(&Observation::Synced);
         }
         ControlFlow::Continue(())

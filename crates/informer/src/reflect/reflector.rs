@@ -1,21 +1,33 @@
 //! The reflector: decides what to request from a [`ListWatch`](crate::source::ListWatch) next, and
 //! what each answer means.
 //!
-//! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. The feed sends
-//! the requests, splits the bodies and reports what arrives.
+//! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. client-go's
+//! Reflector is split in two here: this one decides, and the feed (`feed.rs`) does the I/O. It
+//! sends the requests, splits the bodies and reports what arrives.
 //!
 //! ```text
-//!            ┌───────────────────────────────────────────────────────────────────────┐
-//!            │ a reason in `Relist`, or 404; or the list was refused                 │
-//!            ▼                                                                       │
-//!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
-//!    failed, ▲      │  ▲         │ failed, closed early, refused: again,           ▲ │
-//!    refused │      │  └─────────┘ or in pages if the server cannot stream         │ │
-//!            │      ▼                                                              │ │ ended
-//!            └── Paging ── complete ──▶ Resting(Watch) ────────────────────────────┘ │
-//!          more │    ▲                       ▲                                       │
-//!         pages ▼    │                       └───────────────────────────────────────┘
-//!             Resting(Page)
+//! state              event                                        next state          wait?
+//! ─────────────────────────────────────────────────────────────────────────────────────────
+//! Resting(List)      sent as a watch that begins with a list      Streaming
+//!                    sent in pages                                Paging
+//! Resting(WholeList) sent as a list without pages                 Paging
+//! Resting(Page)      sent                                         Paging
+//! Resting(Watch)     sent; a list instead if one is due           Watching
+//! Streaming          the initial events end                       Watching
+//!                    the list is older than what is known         Resting(List)       yes
+//!                    the server does not stream lists             Resting(List)
+//!                    failed, or closed early                      Resting(List)       yes
+//! Paging             there are more pages                         Resting(Page)
+//!                    the list is complete                         Resting(Watch)
+//!                    the list is older than what is known         Resting(List)       yes
+//!                    410 after the first page; a repeated token   Resting(WholeList)  yes
+//!                    failed otherwise, or closed early            Resting(List)       yes
+//! Watching           ended cleanly                                Resting(Watch)      see below
+//!                    failed                                       Resting(Watch)      yes
+//!                    a reason in `Relist`, or 404                 Resting(List)       yes, but for
+//!                                                                                     an audit
+//! Watching, or       the cache refuses the list that was just     Resting(List)       yes
+//!   Resting(Watch)   completed (`refuse_list`)
 //! ```
 //!
 //! A resting reflector is either ready at once, or backs off until some time. The rules, and why:
@@ -78,14 +90,14 @@ use crate::decode::frames::{Bookmark, Change, ListEnd};
 use crate::transport::source::SourceError;
 use backoff::Backoff;
 use cuts::Cuts;
-use exchange::{BookmarkInterval, Exchange, later};
+use exchange::{BookmarkInterval, Exchange, saturating_add};
 use versions::Versions;
 
 /// Decides what to request next, and what each answer means.
 ///
 /// The caller sends the request that [`next`](Self::next) returns and reports what happens:
-/// `opened`, then `progressed`, `changed`, `bookmark` and `page`. The request ends with `closed` or
-/// `failed`, with a `page` or `bookmark` that ends or refuses the list, or if
+/// `on_opened`, then `on_progress`, `on_change`, `on_bookmark` and `on_page_end`. The request ends
+/// with `on_closed` or `on_failed`, with a page or a bookmark that ends or refuses the list, or if
 /// [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the caller
 /// calls `next` again.
 #[derive(Debug)]
@@ -113,7 +125,7 @@ pub(crate) struct Reflector {
     unversioned_until: Option<Instant>,
 }
 
-/// See the diagram in the module documentation.
+/// See the table in the module documentation.
 #[derive(Debug)]
 enum State {
     /// No request is under way. The next one is `plan`, not before `until`.
@@ -233,14 +245,16 @@ impl Reflector {
             // ended the list silently, or has ignored the request to stream it.
             let last_received = exchange.last_received;
             let stalled = exchange.live_since.unwrap_or(last_received).min(last_received);
-            return Some(later(stalled, self.config.stall));
+            return Some(saturating_add(stalled, self.config.stall));
         };
         let patience = match watch.opened {
-            None => later(watch.last_received, self.config.stall),
-            Some(opened) => later(later(opened, watch.timeout), self.config.idle_grace),
+            None => saturating_add(watch.last_received, self.config.stall),
+            Some(opened) => {
+                saturating_add(saturating_add(opened, watch.timeout), self.config.idle_grace)
+            }
         };
         let silence = self.bookmark_interval.silence_max().filter(|_| watch.opened.is_some());
-        let silence = silence.map(|silence| later(watch.last_received, silence));
+        let silence = silence.map(|silence| saturating_add(watch.last_received, silence));
         let list = self.list_due().map(|(due, _)| due);
         [silence, list].into_iter().flatten().chain([patience]).min()
     }
@@ -252,7 +266,7 @@ impl Reflector {
     }
 
     /// Call this when the deadline of a request has passed. After [`DeadlineCheck::Silent`] the
-    /// caller calls [`failed`](Self::failed).
+    /// caller calls [`on_failed`](Self::on_failed).
     pub(crate) fn check_deadline(&mut self, now: Instant) -> DeadlineCheck {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return DeadlineCheck::NotYet;
@@ -263,7 +277,7 @@ impl Reflector {
                 match reason {
                     // Every reflector of a fleet had the same outage: spread their lists.
                     Relist::SilentAfterOutage => self.back_off(Plan::List, None, now),
-                    _ => self.rest(Plan::List),
+                    _ => self.plan_at_once(Plan::List),
                 }
                 DeadlineCheck::Relist(reason)
             }
@@ -273,9 +287,9 @@ impl Reflector {
     }
 
     /// The server accepted the request, and its body follows.
-    pub(crate) fn opened(&mut self, now: Instant) {
+    pub(crate) fn on_opened(&mut self, now: Instant) {
         if let Some(exchange) = self.exchange_mut() {
-            exchange.opened(now);
+            exchange.on_opened(now);
         }
         if matches!(self.state, State::Watching(_)) {
             self.backoff.note_healthy(now);
@@ -286,12 +300,12 @@ impl Reflector {
     }
 
     /// A part of the body has arrived.
-    pub(crate) fn progressed(&mut self, now: Instant) {
+    pub(crate) fn on_progress(&mut self, now: Instant) {
         if let State::Watching(watch) = &self.state {
             self.cuts.note_survived(watch.silence(now));
         }
         if let Some(exchange) = self.exchange_mut() {
-            exchange.received(now);
+            exchange.on_received(now);
         }
     }
 
@@ -300,17 +314,17 @@ impl Reflector {
     /// high-water mark includes them even if the list is interrupted.
     ///
     /// A change whose version is not above the position is stale, except for a deletion.
-    pub(crate) fn changed(
+    pub(crate) fn on_change(
         &mut self,
         change: Change,
         version: Option<&ResourceVersion>,
         now: Instant,
     ) -> ChangeKind {
-        self.progressed(now);
+        self.on_progress(now);
         match self.state {
             State::Paging { .. } | State::Streaming(_) => {
                 if let Some(version) = version {
-                    self.versions.item(version);
+                    self.versions.note_item(version);
                 }
                 if let Some(exchange) = self.exchange_mut() {
                     exchange.note_initial_event(change, now);
@@ -329,12 +343,12 @@ impl Reflector {
     }
 
     /// A bookmark has arrived. Returns what it means for a list, if it ends one.
-    pub(crate) fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> Option<Listed> {
-        self.progressed(now);
+    pub(crate) fn on_bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> Option<Listed> {
+        self.on_progress(now);
         match self.state {
             State::Watching(_) => {
-                self.bookmark_interval.bookmark(now);
-                if self.versions.bookmark(&bookmark.resource_version) {
+                self.bookmark_interval.note_bookmark(now);
+                if self.versions.accept_bookmark(&bookmark.resource_version) {
                     self.note_advance();
                 }
                 None
@@ -342,7 +356,7 @@ impl Reflector {
             State::Streaming(exchange) if bookmark.initial_events_end => {
                 self.server.note_streamed_list();
                 self.unfinished_streams = 0;
-                let listed = self.completed(Some(&bookmark.resource_version), now);
+                let listed = self.complete_list(Some(&bookmark.resource_version), now);
                 if let Listed::Complete { .. } = listed {
                     self.state = State::Watching(exchange);
                     self.backoff.note_healthy(now);
@@ -352,7 +366,7 @@ impl Reflector {
             State::Streaming(_) => {
                 // A server that streams lists sends no bookmark before that one.
                 self.server.note_refusal();
-                self.rest(Plan::List);
+                self.plan_at_once(Plan::List);
                 Some(Listed::Refused(ListFault::NotStreamed))
             }
             State::Paging { .. } | State::Resting { .. } => None,
@@ -360,28 +374,29 @@ impl Reflector {
     }
 
     /// The body of a page has ended. Returns what that means for the list, if one is read in pages.
-    pub(crate) fn page(&mut self, end: &ListEnd, now: Instant) -> Option<Listed> {
+    pub(crate) fn on_page_end(&mut self, end: &ListEnd, now: Instant) -> Option<Listed> {
         let State::Paging { page, .. } = &self.state else { return None };
         let (limit, token) = (page.limit, page.token.clone());
         Some(match &end.continue_token {
-            None => self.completed(end.resource_version.as_deref(), now),
+            None => self.complete_list(end.resource_version.as_deref(), now),
             Some(next) if token.as_ref() == Some(next) => {
                 self.back_off(Plan::WholeList, None, now);
                 Listed::Refused(ListFault::RepeatedToken)
             }
             Some(next) => {
                 if let Some(version) = &end.resource_version {
-                    self.versions.item(&ResourceVersion::new(version));
+                    self.versions.note_item(&ResourceVersion::new(version));
                 }
-                self.rest(Plan::Page(Page { limit, token: Some(next.clone()) }));
+                self.plan_at_once(Plan::Page(Page { limit, token: Some(next.clone()) }));
                 Listed::More
             }
         })
     }
 
     /// The server ended the body. For a list, this means that it is incomplete: a complete one ends
-    /// with [`page`](Self::page). Returns `None` if a watch ended normally and is resumed at once.
-    pub(crate) fn closed(&mut self, now: Instant) -> Option<Reaction> {
+    /// with [`on_page_end`](Self::on_page_end). Returns `None` if a watch ended normally and is
+    /// resumed at once.
+    pub(crate) fn on_closed(&mut self, now: Instant) -> Option<Reaction> {
         match self.state {
             State::Watching(exchange) => self.watch_closed(exchange, now),
             State::Streaming(_) => Some(self.stream_unfinished(now)),
@@ -395,7 +410,7 @@ impl Reflector {
 
     /// The request has failed: before its answer, within its body, by an ERROR event or by a
     /// timeout.
-    pub(crate) fn failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
+    pub(crate) fn on_failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
         match mem::replace(&mut self.state, State::Resting { plan: Plan::List, until: None }) {
             State::Watching(exchange) => self.watch_failed(exchange, error, now),
             State::Streaming(exchange) => self.stream_failed(exchange, error, now),

@@ -57,13 +57,11 @@ pub(crate) struct Backlog {
     notices: BTreeMap<u64, Notice>,
     next_number: u64,
     merge_above: usize,
-    /// The number of the last pending notice of each key; only while the backlog is long.
-    last: Option<LastNumbers>,
+    /// The number of the last pending notice of each key. Hashed with a random seed, because
+    /// tenants choose the names.
+    last: HashMap<ObjectKey, u64, RandomState>,
     merged: u64,
 }
-
-/// Hashed with a random seed, because tenants choose the names.
-type LastNumbers = HashMap<ObjectKey, u64, RandomState>;
 
 /// The result of merging two notices of one key.
 enum Merged {
@@ -75,7 +73,8 @@ enum Merged {
 impl Backlog {
     /// An empty one that merges when more than `merge_above` notices would be pending.
     pub(crate) fn new(merge_above: usize) -> Self {
-        Self { notices: BTreeMap::new(), next_number: 0, merge_above, last: None, merged: 0 }
+        let (notices, last) = (BTreeMap::new(), HashMap::default());
+        Self { notices, next_number: 0, merge_above, last, merged: 0 }
     }
 
     /// Adds a notice. The notices of each key must be a history: an object is added, updated,
@@ -87,8 +86,8 @@ impl Backlog {
             _ => Some(notice),
         };
         let Some(notice) = notice else { return };
-        if let (Some(last), Some(key)) = (&mut self.last, key) {
-            last.insert(key, self.next_number);
+        if let Some(key) = key {
+            self.last.insert(key, self.next_number);
         }
         self.notices.insert(self.next_number, notice);
         self.next_number += 1;
@@ -97,14 +96,14 @@ impl Backlog {
     /// Removes the notice that has waited longest.
     pub(crate) fn pop(&mut self) -> Option<Notice> {
         let (number, notice) = self.notices.pop_first()?;
-        // Not at the bound itself: there, the index would be built and dropped again and again.
-        if self.len() <= self.merge_above / 2 {
-            self.last = None;
-        }
-        if let (Some(last), Some(key)) = (&mut self.last, notice.key())
-            && last.get(key) == Some(&number)
+        if let Some(key) = notice.key()
+            && self.last.get(key) == Some(&number)
         {
-            last.remove(key);
+            self.last.remove(key);
+        }
+        if self.is_empty() {
+            // A long backlog must not leave a large table behind.
+            self.last.shrink_to(self.merge_above);
         }
         Some(notice)
     }
@@ -133,8 +132,7 @@ impl Backlog {
     /// Merges a notice with the last pending one of its key. Returns the notice if it has to be
     /// added.
     fn merge(&mut self, key: &ObjectKey, notice: Notice) -> Option<Notice> {
-        let last = self.last.get_or_insert_with(|| last_numbers(&self.notices));
-        let Some(&number) = last.get(key) else { return Some(notice) };
+        let Some(&number) = self.last.get(key) else { return Some(notice) };
         let pending = self.notices.remove(&number).expect("an indexed notice must be pending");
         match pending.merge(notice) {
             Merged::One(notice) => {
@@ -145,7 +143,7 @@ impl Backlog {
             Merged::Nothing => {
                 // If more notices of the key are pending, the last is a delete, and nothing merges
                 // with it.
-                last.remove(key);
+                self.last.remove(key);
                 self.merged += 2;
                 None
             }
@@ -186,11 +184,6 @@ impl Notice {
             (earlier, next) => Merged::Both(earlier, next),
         }
     }
-}
-
-fn last_numbers(notices: &BTreeMap<u64, Notice>) -> LastNumbers {
-    let numbered = notices.iter().filter_map(|(number, notice)| Some((notice.key()?, number)));
-    numbered.map(|(key, number)| (key.clone(), *number)).collect()
 }
 
 #[cfg(test)]

@@ -8,8 +8,13 @@
 //! Because of the single lock, a handler can be added at any time: it gets the content of the store
 //! and is registered in one step, so that it misses nothing and gets nothing twice. Feeds take
 //! the lock once or a few times for each chunk of a body; readers never take it.
+//!
+//! # Lock order
+//!
+//! The state of the cache, then the state of a listener, then the listener's `synced`. No lock is
+//! held while a handler or an observer is called.
 
-mod members;
+mod recipients;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard};
@@ -18,13 +23,13 @@ use tokio::sync::Notify;
 use windlass_indexer::{Index, IndexError, Reader, Store};
 
 use crate::decode::ingest::Quarantine;
+use crate::lock::lock;
 use crate::share::backlog::Notice;
 use crate::share::delta_fifo::{Delta, DeltaFifo, FinalState};
 use crate::share::judge::{Judge, ListOutcome, Received};
 use crate::share::listing::Listing;
-use crate::share::lock::lock;
-use members::Member;
-pub(crate) use members::Task;
+use recipients::Recipient;
+pub(crate) use recipients::Task;
 
 /// The store of an informer, and its handlers.
 pub(crate) struct Cache {
@@ -38,7 +43,7 @@ pub(crate) struct Cache {
 struct State {
     store: Store,
     /// The handlers and subscriptions.
-    members: Vec<Member>,
+    recipients: Vec<Recipient>,
     /// How many feeds have not completed their first list.
     feeds_not_listed: usize,
     is_closed: bool,
@@ -48,7 +53,8 @@ impl Cache {
     /// `feeds` is the number of feeds. The cache is synced when each has completed a list.
     pub(crate) fn new(store: Store, feeds: usize) -> Self {
         let reader = store.reader();
-        let state = State { store, members: Vec::new(), feeds_not_listed: feeds, is_closed: false };
+        let state =
+            State { store, recipients: Vec::new(), feeds_not_listed: feeds, is_closed: false };
         Self {
             state: Mutex::new(state),
             reader,
@@ -113,8 +119,8 @@ impl Cache {
         state.feeds_not_listed = state.feeds_not_listed.saturating_sub(1);
         let is_synced = state.feeds_not_listed == 0;
         if is_synced {
-            for member in &state.members {
-                member.listener.push(std::iter::once(Notice::Synced));
+            for recipient in &state.recipients {
+                recipient.listener.push(std::iter::once(Notice::Synced));
             }
         }
         is_synced
@@ -130,13 +136,13 @@ impl Cache {
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
-        let members = std::mem::take(&mut state.members);
+        let recipients = std::mem::take(&mut state.recipients);
         drop(state);
-        for member in &members {
-            member.listener.close();
+        for recipient in &recipients {
+            recipient.listener.close();
         }
         // Last, because the drop of a handler may panic.
-        drop(members);
+        drop(recipients);
     }
 }
 
@@ -147,20 +153,20 @@ impl State {
         while let Some(deltas) = fifo.pop() {
             for delta in deltas {
                 self.apply_delta(delta, is_initial, &mut notices);
-                if self.members.is_empty() {
+                if self.recipients.is_empty() {
                     // So that replaced versions are freed at once.
                     notices.clear();
                 }
             }
         }
-        for member in &self.members {
-            member.listener.push(notices.iter().cloned());
+        for recipient in &self.recipients {
+            recipient.listener.push(notices.iter().cloned());
         }
     }
 
     fn apply_delta(&mut self, delta: Delta, is_initial: bool, notices: &mut Vec<Notice>) {
         match delta {
-            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+            Delta::Changed(object) => {
                 let put = self.store.put(object);
                 let new = put.current;
                 match put.previous {
@@ -191,13 +197,13 @@ impl State {
 #[cfg(test)]
 mod tests {
     use tokio::time::Instant;
-    use windlass_indexer::{HeadParser, Interner, Object};
+    use windlass_indexer::{HeadParser, Object};
 
     use super::*;
 
     fn item(name: &str) -> Received {
         let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
-        let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+        let head = HeadParser::default().parse(json.as_bytes()).expect("a head");
         Received::Item(Object::new(head, json.into_bytes()))
     }
 

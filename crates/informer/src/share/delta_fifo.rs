@@ -1,9 +1,9 @@
-//! The queue between the watch and the store: changes of objects, by key. As in client-go, all
-//! changes of a key are together, in their order, and keys leave in the order of their first
-//! change.
+//! The queue between the judge and the store: changes of objects, grouped by key as in client-go's.
+//! All changes of a key are together, in their order, and keys leave in the order of their first
+//! change. So between the keys of one chunk, the order is not the server's.
 //!
 //! ```text
-//! Feed ─objects→ Cache { judge → DeltaFifo → Store } ─notices→ handlers
+//! Feed ─objects→ Cache { Judge ─deltas→ DeltaFifo → Store } ─notices→ handlers
 //! ```
 //!
 //! In client-go it decouples two goroutines. Here the task that fills it also drains it: for each
@@ -23,9 +23,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use windlass_indexer::{Object, ObjectKey, Reader};
-
-use crate::share::listing::Listing;
+use windlass_indexer::{Object, ObjectKey};
 
 /// Changes of objects by key, first in, first out.
 #[derive(Debug, Default)]
@@ -38,14 +36,11 @@ pub(crate) struct DeltaFifo {
 /// A change of one object, with the object after the change.
 #[derive(Clone, Debug)]
 pub(crate) enum Delta {
-    /// A watch reported it as new.
-    Added(Arc<Object>),
-    /// A watch reported a new version.
-    Updated(Arc<Object>),
+    /// It is new, or has a new version. Which of the two, and whether a watch or a list reported
+    /// it, does not matter: the store shows what it replaces.
+    Changed(Arc<Object>),
     /// It is gone.
     Deleted { object: Arc<Object>, state: FinalState },
-    /// A list has it, and it is new or differs from the cached one.
-    Replaced(Arc<Object>),
 }
 
 /// What is known about the end of a deleted object.
@@ -60,22 +55,6 @@ pub enum FinalState {
 }
 
 impl DeltaFifo {
-    /// The list has an object that is new, or differs from the cached version.
-    pub(crate) fn replace(&mut self, list: &mut Listing, object: Arc<Object>) {
-        list.mark(object.head().key());
-        self.push(Delta::Replaced(object));
-    }
-
-    /// The list is complete: every cached object that it covers and did not have gets a tombstone.
-    /// Returns how many. Only what is in the store gets one. So nothing may be queued but objects
-    /// of this list.
-    pub(crate) fn end_replace(&mut self, list: &Listing, known: &Reader) -> usize {
-        let gone = list.gone(known);
-        let tombstones = gone.len();
-        gone.into_iter().map(Delta::tombstone).for_each(|tombstone| self.push(tombstone));
-        tombstones
-    }
-
     /// Queues a change after the others of its key. A delete needs an object that is cached or
     /// queued.
     pub(crate) fn push(&mut self, delta: Delta) {
@@ -102,10 +81,7 @@ impl DeltaFifo {
 impl Delta {
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
-            Self::Added(object)
-            | Self::Updated(object)
-            | Self::Deleted { object, .. }
-            | Self::Replaced(object) => object,
+            Self::Changed(object) | Self::Deleted { object, .. } => object,
         }
     }
 

@@ -14,13 +14,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::decode::ingest::Ingest;
 use crate::error::{InformerError, Stopped};
-use crate::reflect::feed::Feed;
+use crate::lock::lock;
+use crate::reflect::feed::{Feed, FeedHandle};
+use crate::reflect::position::FeedPosition;
 use crate::reflect::reflector::{Reflector, ServerFeatures};
 use crate::resource::Resource;
 use crate::share::backlog::MERGE_ABOVE;
 use crate::share::cache::{Cache, Task};
 use crate::share::listener::{HandlerOptions, Listener};
-use crate::share::lock::lock;
 use crate::share::options::{AddIndex, InformerOptions};
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::{Observation, StatusHandle};
@@ -45,7 +46,7 @@ pub(crate) struct Engine {
     pub(crate) cache: Arc<Cache>,
     pub(crate) stop: CancellationToken,
     pub(crate) phase: watch::Sender<InformerPhase>,
-    feeds: Vec<Arc<FeedTelemetry>>,
+    pub(crate) feeds: Vec<FeedHandle>,
     /// Where the tasks of handlers run, once the informer runs.
     tasks: OnceLock<(TaskTracker, Handle)>,
     /// Notified when a handler has joined: its resync may be the next one that is due.
@@ -64,7 +65,7 @@ impl Engine {
             Some(names) if names.is_empty() => {
                 return Err(InformerError::NoNamespaces { resource });
             }
-            Some(names) => names.iter().cloned().map(Some).collect(),
+            Some(names) => names.keys().cloned().map(Some).collect(),
             None => vec![None],
         };
         for namespace in &namespaces {
@@ -72,10 +73,15 @@ impl Engine {
                 .source(&resource, &options, metadata_only, namespace.as_deref())
                 .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         }
-        let observers = options.observers.clone();
-        let telemetry =
-            |namespace| FeedTelemetry::new(resource.clone(), namespace, observers.clone());
-        let feeds: Vec<_> = namespaces.into_iter().map(telemetry).map(Arc::new).collect();
+        let feed = |namespace: Option<String>| FeedHandle {
+            position: Arc::new(FeedPosition::new(namespace.clone())),
+            telemetry: Arc::new(FeedTelemetry::new(
+                resource.clone(),
+                namespace,
+                options.observers.clone(),
+            )),
+        };
+        let feeds: Vec<_> = namespaces.into_iter().map(feed).collect();
         let engine = Arc::new(Self {
             object_source,
             cache: Arc::new(Cache::new(options.store(), feeds.len())),
@@ -89,9 +95,13 @@ impl Engine {
             resource,
         });
         engine.add_indexes(&engine.options.indexes)?;
-        let weak = Arc::downgrade(&engine);
-        observers.notify(&engine.resource, &Observation::Created(StatusHandle::new(weak)));
         Ok(engine)
+    }
+
+    /// Tells the observers that the informer exists. The caller must hold no lock.
+    pub(crate) fn report_created(self: &Arc<Self>) {
+        let created = Observation::Created(StatusHandle::new(Arc::downgrade(self)));
+        self.options.observers.notify(&self.resource, &created);
     }
 
     pub(crate) fn is_new(&self) -> bool {
@@ -101,7 +111,7 @@ impl Engine {
     /// Stops the informer. If it does not run yet, it never will.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
-        if InformerPhase::change(&self.phase, &InformerPhase::New, InformerPhase::Stopped) {
+        if InformerPhase::transition(&self.phase, &InformerPhase::New, InformerPhase::Stopped) {
             self.cache.close();
         }
     }
@@ -152,15 +162,6 @@ impl Engine {
         self.add_indexes(&wanted.indexes)
     }
 
-    /// Checks that the bytes of objects are cached.
-    pub(crate) fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
-        if !self.options.is_resident() {
-            return Ok(());
-        }
-        let (resource, held) = (self.resource.clone(), self.options.describe_layout());
-        Err(InformerError::NoBytes { resource, held, reader })
-    }
-
     fn add_indexes(&self, indexes: &[AddIndex]) -> Result<(), InformerError> {
         for add in indexes {
             add(&self.cache)
@@ -203,20 +204,18 @@ impl Engine {
         Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
     }
 
-    pub(crate) fn feeds(&self) -> &[Arc<FeedTelemetry>] {
-        &self.feeds
-    }
-
-    /// The feed that watches a namespace, if there is one.
-    pub(crate) fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<FeedTelemetry>> {
-        self.feeds
-            .iter()
-            .find(|feed| feed.namespace().is_none_or(|watched| Some(watched) == namespace))
+    /// The position of the feed that watches a namespace, if there is one.
+    pub(crate) fn position_of(&self, namespace: Option<&str>) -> Option<&FeedPosition> {
+        let mut positions = self.feeds.iter().map(|feed| &*feed.position);
+        positions.find(|position| position.is_watched(namespace))
     }
 
     /// Runs the informer until it is stopped or breaks. It runs once.
+    ///
+    /// # Errors
+    /// If it did not start: it runs already, or was stopped before.
     pub(crate) async fn run(self: &Arc<Self>) -> Result<(), Stopped> {
-        if !InformerPhase::change(&self.phase, &InformerPhase::New, InformerPhase::Listing) {
+        if !InformerPhase::transition(&self.phase, &InformerPhase::New, InformerPhase::Listing) {
             return Err(Stopped);
         }
         let stop_on_drop = StopOnDrop(self);
@@ -245,16 +244,16 @@ impl Engine {
             ObjectSource::Source(_) => ServerFeatures::default(),
         };
         let mut feeds = JoinSet::new();
-        for (number, telemetry) in self.feeds.iter().enumerate() {
+        for (number, handle) in self.feeds.iter().enumerate() {
             let source = self
                 .object_source
-                .source(&self.resource, options, metadata_only, telemetry.namespace())
+                .source(&self.resource, options, metadata_only, handle.position.namespace())
                 .expect("the selection must have been checked when the informer was made");
             let seed = options.seed_for(&self.resource, number);
             let feed = Feed::new(
                 Arc::clone(&self.cache),
                 self.phase.clone(),
-                Arc::clone(telemetry),
+                handle.clone(),
                 source,
                 Reflector::new(options.reflector.clone(), server.clone(), seed),
                 self.ingest(),
@@ -293,7 +292,7 @@ impl Engine {
         InformerStatus {
             resource: self.resource.clone(),
             phase: self.phase.borrow().clone(),
-            feeds: self.feeds.iter().map(|feed| feed.status()).collect(),
+            feeds: self.feeds.iter().map(|feed| feed.telemetry.status()).collect(),
             handlers: self.cache.handlers(),
             quarantined: self.cache.quarantine.list(),
             quarantined_total: self.cache.quarantine.total(),

@@ -5,24 +5,25 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use kube::Client;
 use kube::core::{GroupVersionKind, PartialObjectMeta};
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_indexer::{Lister, ObjectType};
 
-use crate::error::{InformerError, Stopped};
+use crate::error::{InformerError, InformerFailure, NotSynced, Stopped};
+use crate::lock::lock;
 use crate::reflect::reflector::ServerFeatures;
 use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
-use crate::share::informer::{KeepAlive, SharedInformer};
-use crate::share::lock::lock;
-use crate::share::options::{Identity, InformerOptions};
+use crate::share::informer::SharedInformer;
+use crate::share::options::InformerOptions;
+use crate::share::registry::Registry;
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 
 /// Creates, shares, starts and stops informers. Cheap to clone.
@@ -67,7 +68,7 @@ struct Shared {
     custom: BTreeMap<Resource, Customise>,
     stop: CancellationToken,
     tasks: TaskTracker,
-    informers: Mutex<BTreeMap<Identity, Entry>>,
+    informers: Mutex<Registry>,
     failed: watch::Sender<Option<InformerFailure>>,
     /// The resources of kinds that discovery has found. Bounded by the kinds that the program asks
     /// for.
@@ -76,23 +77,6 @@ struct Shared {
 
 /// Resources by their kinds.
 pub(crate) type Discovered = HashMap<GroupVersionKind, Resource, RandomState>;
-
-struct Entry {
-    engine: Arc<Engine>,
-    /// Shared by all users of the informer. It stops when the last of them is dropped.
-    user: Weak<DropGuard>,
-    is_started: bool,
-}
-
-/// An informer that broke.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the informer of {resource} broke: {message}")]
-pub struct InformerFailure {
-    /// Its resource.
-    pub resource: Resource,
-    /// What happened.
-    pub message: String,
-}
 
 impl FactoryBuilder {
     /// The default options of informers: resync, namespaces, selectors, observer. The caller that
@@ -222,15 +206,10 @@ impl SharedInformerFactory {
         if self.shared.stop.is_cancelled() {
             return self.engines().iter().for_each(|engine| engine.stop());
         }
-        let mut informers = lock(&self.shared.informers);
-        informers.retain(|_, entry| entry.is_used());
-        for entry in informers.values_mut() {
-            if !entry.is_started {
-                entry.is_started = true;
-                let shared = Arc::clone(&self.shared);
-                let engine = Arc::clone(&entry.engine);
-                self.shared.tasks.spawn(async move { shared.run(&engine).await });
-            }
+        let new = lock(&self.shared.informers).take_new();
+        for engine in new {
+            let shared = Arc::clone(&self.shared);
+            self.shared.tasks.spawn(async move { shared.run(&engine).await });
         }
     }
 
@@ -239,7 +218,7 @@ impl SharedInformerFactory {
     /// # Errors
     /// Returns an error if one of them was not started, or stops or breaks before.
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
-        if let Some(resource) = self.never_started() {
+        if let Some(resource) = lock(&self.shared.informers).never_started() {
             return Err(NotSynced::NotStarted { resource });
         }
         let stopped = |resource: &Resource| NotSynced::Stopped { resource: resource.clone() };
@@ -308,18 +287,7 @@ impl SharedInformerFactory {
 
     /// The informers that have a user.
     fn engines(&self) -> Vec<Arc<Engine>> {
-        let informers = lock(&self.shared.informers);
-        let used = informers.values().filter(|entry| entry.is_used());
-        used.map(|entry| Arc::clone(&entry.engine)).collect()
-    }
-
-    /// An informer that was started neither by this factory nor by its user.
-    fn never_started(&self) -> Option<Resource> {
-        let informers = lock(&self.shared.informers);
-        let mut idle = informers
-            .values()
-            .filter(|entry| entry.is_used() && !entry.is_started && entry.engine.is_new());
-        idle.next().map(|entry| entry.engine.resource.clone())
+        lock(&self.shared.informers).used()
     }
 
     fn get_or_create<K: ObjectType>(
@@ -343,7 +311,7 @@ impl SharedInformerFactory {
         let options = change(options);
         let identity = options.identity(resource, metadata_only);
         let mut informers = lock(&shared.informers);
-        if let Some((engine, user)) = find(&mut informers, &identity) {
+        if let Some((engine, user)) = informers.find(&identity) {
             // Indexes are code of the user, and may take long with a full cache.
             drop(informers);
             engine.add_user(&options)?;
@@ -353,54 +321,13 @@ impl SharedInformerFactory {
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let object_source = ObjectSource::Server(shared.client.clone(), server);
         let (resource, stop) = (resource.clone(), shared.stop.child_token());
-        let informer = SharedInformer::with_object_source(
-            object_source,
-            resource,
-            options,
-            metadata_only,
-            stop,
-        )?;
-        let (engine, user) = (Arc::clone(&informer.engine), Arc::downgrade(&informer.user));
-        let entry = Entry { engine, user, is_started: false };
-        informers.insert(identity, entry);
+        let informer =
+            SharedInformer::create(object_source, resource, options, metadata_only, stop)?;
+        informers.insert(identity, &informer.engine, &informer.user);
+        // Observers may use the factory.
+        drop(informers);
+        informer.engine.report_created();
         Ok(informer)
-    }
-}
-
-/// Finds an informer that has what is wanted. One that caches only metadata is changed to cache
-/// whole objects if these are wanted and it does not run yet.
-fn find(
-    informers: &mut BTreeMap<Identity, Entry>,
-    wanted: &Identity,
-) -> Option<(Arc<Engine>, KeepAlive)> {
-    let whole = Identity { metadata_only: false, ..wanted.clone() };
-    if let Some(found) = informers.get(&whole).and_then(Entry::use_again) {
-        // Whole objects include the metadata.
-        return Some(found);
-    }
-    let partial = Identity { metadata_only: true, ..wanted.clone() };
-    let found = informers.get(&partial)?.use_again()?;
-    if wanted.metadata_only {
-        return Some(found);
-    }
-    if !found.0.want_whole_objects() {
-        return None;
-    }
-    let entry = informers.remove(&partial)?;
-    informers.insert(whole, entry);
-    Some(found)
-}
-
-impl Entry {
-    /// Whether it has users, and has not ended.
-    fn is_used(&self) -> bool {
-        self.user.strong_count() > 0 && *self.engine.phase.borrow() != InformerPhase::Stopped
-    }
-
-    /// What another user needs; `None` if the informer stops.
-    fn use_again(&self) -> Option<(Arc<Engine>, KeepAlive)> {
-        let user = self.user.upgrade()?;
-        (!self.engine.stop.is_cancelled()).then(|| (Arc::clone(&self.engine), user))
     }
 }
 
@@ -415,38 +342,7 @@ impl Shared {
             let resource = engine.resource.clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }
-        // Not by its identity, which may have changed from metadata only to whole objects.
-        lock(&self.informers).retain(|_, entry| !Arc::ptr_eq(&entry.engine, engine));
-    }
-}
-
-/// Why a cache will not be complete.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotSynced {
-    /// It has stopped or broken.
-    #[error("the informer of {resource} has stopped before its cache was complete")]
-    Stopped {
-        /// Its resource.
-        resource: Resource,
-    },
-    /// It was not started.
-    #[error(
-        "the informer of {resource} was not started: call `start` again after asking for more \
-         informers"
-    )]
-    NotStarted {
-        /// Its resource.
-        resource: Resource,
-    },
-}
-
-impl NotSynced {
-    /// The resource of the informer.
-    pub fn resource(&self) -> &Resource {
-        match self {
-            Self::Stopped { resource } | Self::NotStarted { resource } => resource,
-        }
+        lock(&self.informers).remove(engine);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::reflect::reflector::ServerFeatures;
 use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::event::Handler;
-use crate::share::listener::{HandlerOptions, drive};
+use crate::share::listener::{HandlerOptions, run_handler};
 use crate::share::options::InformerOptions;
 use crate::share::registration::{Registration, Subscription};
 use crate::telemetry::status::{InformerPhase, InformerStatus};
@@ -86,8 +86,7 @@ impl<K: ObjectType> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let object_source = ObjectSource::Server(client, ServerFeatures::default());
-        Self::with_object_source(object_source, resource, options, false, CancellationToken::new())
+        Self::unshared(ObjectSource::Server(client, ServerFeatures::default()), resource, options)
     }
 
     /// An informer of any source. The source is responsible for namespaces and selectors.
@@ -99,11 +98,22 @@ impl<K: ObjectType> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let object_source = ObjectSource::Source(Arc::new(source));
-        Self::with_object_source(object_source, resource, options, false, CancellationToken::new())
+        Self::unshared(ObjectSource::Source(Arc::new(source)), resource, options)
     }
 
-    pub(crate) fn with_object_source(
+    fn unshared(
+        object_source: ObjectSource,
+        resource: Resource,
+        options: InformerOptions,
+    ) -> Result<Self, InformerError> {
+        let stop = CancellationToken::new();
+        let informer = Self::create(object_source, resource, options, false, stop)?;
+        informer.engine.report_created();
+        Ok(informer)
+    }
+
+    /// An informer with an engine of its own. The caller reports that it was created.
+    pub(crate) fn create(
         object_source: ObjectSource,
         resource: Resource,
         options: InformerOptions,
@@ -172,7 +182,7 @@ impl<K: ObjectType> SharedInformer<K> {
         options.resync.get_or_insert(self.resync);
         let listener = self.engine.new_listener(options, std::any::type_name::<H>(), true);
         // The lister in the task makes the handler a user of the informer until it is removed.
-        let task = drive(Arc::clone(&listener), self.lister.clone(), handler);
+        let task = run_handler(Arc::clone(&listener), self.lister.clone(), handler);
         self.engine.join(Arc::clone(&listener), Some(Box::pin(task)))?;
         Ok(Registration::new(listener, &self.engine.cache))
     }
@@ -216,7 +226,12 @@ impl<K: ObjectType> SharedInformer<K> {
     /// Returns an error that names `reader` if the informer is
     /// [resident](InformerOptions::resident).
     pub fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
-        self.engine.require_bytes(reader)
+        let options = &self.engine.options;
+        if !options.is_resident() {
+            return Ok(());
+        }
+        let (resource, held) = (self.resource().clone(), options.describe_layout());
+        Err(InformerError::NoBytes { resource, held, reader })
     }
 
     /// Whether the first lists are complete, and the informer has not stopped.

@@ -5,6 +5,14 @@
 //! list is right, and the cache has missed an event ([`Judge::end_list`]). Versions that are not
 //! decimal have no order and count as newer unless they are equal. An object without a version
 //! always counts as newer.
+//!
+//! # Restored clusters
+//!
+//! If a cluster is restored from a backup, its versions go back. A stale server looks the same in a
+//! single list. So a first contradiction refuses the list, and a second one in a row is a restore.
+//! Two places apply this rule: `Versions::accept_list` of the reflector to the version of the whole
+//! list, and [`Judge::end_list`] to the versions of its objects, because the version of the list
+//! may be higher again by the time of the second one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -45,7 +53,7 @@ pub(crate) enum ListOutcome {
 
 /// Compares what arrives with what is cached or queued.
 pub(crate) struct Judge<'a> {
-    known: &'a Reader,
+    cache: &'a Reader,
     /// What is new. The caller applies it to the store.
     pub(crate) fifo: DeltaFifo,
 }
@@ -63,8 +71,8 @@ enum ItemVerdict {
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(known: &'a Reader) -> Self {
-        Self { known, fifo: DeltaFifo::default() }
+    pub(crate) fn new(cache: &'a Reader) -> Self {
+        Self { cache, fifo: DeltaFifo::default() }
     }
 
     /// Queues an object if it is new. Returns whether it was older than the cached one.
@@ -87,8 +95,8 @@ impl<'a> Judge<'a> {
                 if let Some(listing) = listing {
                     listing.unmark(&key);
                 }
-                if let Some(held) = self.held(&key) {
-                    self.fifo.push(Delta::tombstone(held));
+                if let Some(current) = self.cached_or_queued(&key) {
+                    self.fifo.push(Delta::tombstone(current));
                 }
                 false
             }
@@ -103,32 +111,36 @@ impl<'a> Judge<'a> {
     /// if the list before was refused for that reason. The version of the list itself may be higher
     /// again by then.
     pub(crate) fn end_list(&mut self, listing: &mut Listing, is_new_epoch: bool) -> ListOutcome {
-        if listing.went_back {
+        if listing.must_refuse {
             return ListOutcome::WentBack;
         }
-        let held_back = std::mem::take(&mut listing.held_back);
-        let went_back = held_back.iter().any(|(key, object)| {
-            self.known.get(key).is_some_and(|held| goes_back(held.head(), object.head()))
+        let undecided = std::mem::take(&mut listing.undecided);
+        let confirms_restore = undecided.iter().any(|(key, object)| {
+            self.cache.get(key).is_some_and(|current| goes_back(current.head(), object.head()))
         });
-        let is_restored = is_new_epoch || went_back;
+        let is_restored = is_new_epoch || confirms_restore;
         let mut repaired = 0;
-        for object in held_back.into_values() {
+        for object in undecided.into_values() {
             if !is_restored && self.is_resident_version(&object) {
                 continue;
             }
             repaired += u64::from(!is_restored);
-            self.fifo.replace(listing, object);
+            self.fifo.push(Delta::Changed(object));
         }
-        let swept = self.fifo.end_replace(listing, self.known) as u64;
+        let gone = listing.gone(self.cache);
+        let swept = gone.len() as u64;
+        for object in gone {
+            self.fifo.push(Delta::tombstone(object));
+        }
         ListOutcome::Applied { swept, repaired, is_restored }
     }
 
     /// The newest version of an object, queued or stored; `None` if there is none.
-    fn held(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+    fn cached_or_queued(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         match self.fifo.newest(key) {
             Some(delta) if delta.is_deleted() => None,
             Some(delta) => Some(Arc::clone(delta.object())),
-            None => self.known.get(key),
+            None => self.cache.get(key),
         }
     }
 
@@ -136,9 +148,9 @@ impl<'a> Judge<'a> {
     /// ([`InformerOptions::resident`](crate::InformerOptions::resident)). The contents cannot be
     /// compared then, so they count as the same, unless the cluster was restored.
     fn is_resident_version(&self, object: &Object) -> bool {
-        self.known.get(object.head().key()).is_some_and(|held| {
-            let (old, new) = (held.head(), object.head());
-            held.bytes().is_none()
+        self.cache.get(object.head().key()).is_some_and(|current| {
+            let (old, new) = (current.head(), object.head());
+            current.bytes().is_none()
                 && old.uid() == new.uid()
                 && old.resource_version() == new.resource_version()
         })
@@ -146,11 +158,11 @@ impl<'a> Judge<'a> {
 
     fn item(&mut self, object: Object, listing: &mut Listing) {
         let key = object.head().key();
-        let held = self.held(key);
-        let held_head = held.as_ref().map(|held| held.head());
-        let held_bytes = held.as_ref().and_then(|held| held.bytes());
-        let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
-        let verdict = match judge_item(held_head, object.head(), listing.cached_up_to.as_ref()) {
+        let current = self.cached_or_queued(key);
+        let current_head = current.as_ref().map(|current| current.head());
+        let current_bytes = current.as_ref().and_then(|current| current.bytes());
+        let has_same_bytes = current_bytes.is_some() && current_bytes == object.bytes();
+        let verdict = match judge_item(current_head, object.head(), listing.cached_up_to.as_ref()) {
             // Some servers set no resource versions. Then the bytes are compared.
             _ if object.head().resource_version().is_empty() && has_same_bytes => ItemVerdict::Same,
             // After a restore, the same version may belong to a different object.
@@ -159,35 +171,37 @@ impl<'a> Judge<'a> {
             }
             verdict => verdict,
         };
-        listing.held_back.remove(key);
+        listing.undecided.remove(key);
         match verdict {
-            ItemVerdict::Apply => self.fifo.replace(listing, Arc::new(object)),
-            // With the key of the held object, so that the mark shares its text.
-            ItemVerdict::Same => listing.mark(held_head.map_or(key, |head| head.key())),
+            ItemVerdict::Apply => {
+                listing.mark(key);
+                self.fifo.push(Delta::Changed(Arc::new(object)));
+            }
+            // With the key of the current object, so that the mark shares its text.
+            ItemVerdict::Same => listing.mark(current_head.map_or(key, |head| head.key())),
             ItemVerdict::Contradiction
                 if !listing.is_after_refused
-                    && held_head.is_some_and(|held| goes_back(held, object.head())) =>
+                    && current_head.is_some_and(|current| goes_back(current, object.head())) =>
             {
-                listing.went_back = true;
+                listing.must_refuse = true;
             }
             ItemVerdict::Contradiction => {
                 listing.mark(key);
-                listing.held_back.insert(key.clone(), Arc::new(object));
+                listing.undecided.insert(key.clone(), Arc::new(object));
             }
         }
     }
 
     /// Queues a change if it is new. Returns whether it was older than the cached object.
     fn change(&mut self, change: Change, object: Object) -> bool {
-        let held = self.held(object.head().key());
-        if held.as_ref().is_some_and(|held| is_stale(change, held.head(), object.head())) {
+        let current = self.cached_or_queued(object.head().key());
+        if current.as_ref().is_some_and(|current| is_stale(change, current.head(), object.head())) {
             return true;
         }
         let object = Arc::new(object);
         match change {
-            Change::Added => self.fifo.push(Delta::Added(object)),
-            Change::Modified => self.fifo.push(Delta::Updated(object)),
-            Change::Deleted if held.is_some() => {
+            Change::Added | Change::Modified => self.fifo.push(Delta::Changed(object)),
+            Change::Deleted if current.is_some() => {
                 self.fifo.push(Delta::Deleted { object, state: FinalState::Final });
             }
             // Its deletion was reported before, for instance by a list.
@@ -199,18 +213,20 @@ impl<'a> Judge<'a> {
 
 /// Judges an item of a list. Everything up to the version `cached_up_to` is in the cache.
 fn judge_item(
-    held: Option<&Head>,
+    current: Option<&Head>,
     arrived: &Head,
     cached_up_to: Option<&ResourceVersion>,
 ) -> ItemVerdict {
-    match held {
-        Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
+    match current {
+        Some(current) if current.uid() == arrived.uid() => match order(current, arrived) {
             Some(Ordering::Equal) => ItemVerdict::Same,
             Some(Ordering::Less) => ItemVerdict::Contradiction,
             Some(Ordering::Greater) | None => ItemVerdict::Apply,
         },
         // Of two objects with one name, the newer one has the higher version.
-        Some(held) if order(held, arrived) == Some(Ordering::Less) => ItemVerdict::Contradiction,
+        Some(current) if order(current, arrived) == Some(Ordering::Less) => {
+            ItemVerdict::Contradiction
+        }
         // An object that the cache does not have must be newer than everything that it has.
         Some(_) | None if cached_up_to.is_some_and(|known| arrived.resource_version() <= known) => {
             ItemVerdict::Contradiction
@@ -221,31 +237,31 @@ fn judge_item(
 
 /// Whether a change is not newer than the cached object. The reflector has already compared it with
 /// the position of the watch.
-fn is_stale(change: Change, held: &Head, arrived: &Head) -> bool {
-    match order(held, arrived) {
+fn is_stale(change: Change, current: &Head, arrived: &Head) -> bool {
+    match order(current, arrived) {
         Some(Ordering::Less) => true,
         // Some servers send a deletion with the last version of the object.
-        Some(Ordering::Equal) => change != Change::Deleted || held.uid() != arrived.uid(),
+        Some(Ordering::Equal) => change != Change::Deleted || current.uid() != arrived.uid(),
         Some(Ordering::Greater) | None => false,
     }
 }
 
 /// Whether the version of an object went back. This happens only in a restored cluster, or if the
 /// server is stale.
-fn goes_back(held: &Head, arrived: &Head) -> bool {
-    held.uid() == arrived.uid() && order(held, arrived) == Some(Ordering::Less)
+fn goes_back(current: &Head, arrived: &Head) -> bool {
+    current.uid() == arrived.uid() && order(current, arrived) == Some(Ordering::Less)
 }
 
-/// Compares the version that arrived with the held one. `None` if it has no version, or they have
-/// no order.
-fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
-    let (held, arrived) = (held.resource_version(), arrived.resource_version());
-    if arrived.is_empty() { None } else { arrived.partial_cmp(held) }
+/// Compares the version that arrived with the current one. `None` if it has no version, or if they
+/// have no order.
+fn order(current: &Head, arrived: &Head) -> Option<Ordering> {
+    let (current, arrived) = (current.resource_version(), arrived.resource_version());
+    if arrived.is_empty() { None } else { arrived.partial_cmp(current) }
 }
 
 #[cfg(test)]
 mod tests {
-    use windlass_indexer::{HeadParser, Interner, Store};
+    use windlass_indexer::{HeadParser, Store};
 
     use super::*;
 
@@ -253,7 +269,7 @@ mod tests {
         let object = serde_json::json!({
             "metadata": {"name": "web", "uid": uid, "resourceVersion": version},
         });
-        let parser = HeadParser::new(Interner::new());
+        let parser = HeadParser::default();
         parser.parse(object.to_string().as_bytes()).expect("a head")
     }
 
@@ -315,7 +331,7 @@ mod tests {
 
     fn object(name: &str) -> Object {
         let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
-        let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+        let head = HeadParser::default().parse(json.as_bytes()).expect("a head");
         Object::new(head, json.into_bytes())
     }
 
@@ -323,8 +339,8 @@ mod tests {
     fn an_object_is_deleted_once_and_an_unknown_one_never() {
         let mut store = Store::new();
         store.put(object("a"));
-        let known = store.reader();
-        let mut judge = Judge::new(&known);
+        let cache = store.reader();
+        let mut judge = Judge::new(&cache);
         for name in ["a", "a", "unknown"] {
             let deletion = Received::Change(Change::Deleted, object(name));
             assert!(!judge.judge(deletion, None), "it does not count as stale");

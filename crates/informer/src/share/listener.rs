@@ -1,7 +1,7 @@
 //! The informer's side of one handler: its pending events, whether it is synced, and its task.
 //!
 //! The cache pushes and the handler's task pops. Between them is a [`Backlog`], so that neither
-//! waits for the other. A listener knows no types; [`typed`] and [`drive`] add them.
+//! waits for the other. A listener knows no types; [`typed`] and [`run_handler`] add them.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,9 +13,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectType};
 
+use crate::lock::lock;
 use crate::share::backlog::{Backlog, Notice};
 use crate::share::event::{Event, Handler};
-use crate::share::lock::lock;
 
 /// Settings of a handler.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,8 @@ pub(crate) struct Listener {
     resync: Option<Duration>,
     state: Mutex<State>,
     wake: Notify,
-    /// Not in `state`: it is read under the lock of `synced`, which is taken after that of `state`.
+    /// An atomic, and not in `state`: who waits for `synced` reads it under the lock of `synced`,
+    /// which is taken after that of `state`.
     closed: AtomicBool,
     synced: watch::Sender<bool>,
 }
@@ -203,7 +204,7 @@ impl Listener {
 }
 
 /// Calls `handler` with its events until the listener is closed.
-pub(crate) async fn drive<K, H>(listener: Arc<Listener>, lister: Lister<K>, mut handler: H)
+pub(crate) async fn run_handler<K, H>(listener: Arc<Listener>, lister: Lister<K>, mut handler: H)
 where
     K: ObjectType,
     H: Handler<K>,

@@ -29,30 +29,30 @@ pub(crate) struct Listing {
     /// The list before this one was refused, because it contradicted the cache. So the cluster may
     /// have been restored, and the same version may have other content.
     pub(super) is_after_refused: bool,
-    /// The version of an object went back, so this list will be refused.
-    pub(super) went_back: bool,
+    /// The version of an object went back for the first time, so this list will be refused.
+    pub(super) must_refuse: bool,
     /// Objects that contradict the cache, until the version of the list decides which is right.
-    pub(super) held_back: BTreeMap<ObjectKey, Arc<Object>>,
+    pub(super) undecided: BTreeMap<ObjectKey, Arc<Object>>,
     /// Objects that the list has and that cannot be read.
     pub(super) unreadable: BTreeSet<ObjectKey>,
 }
 
 impl Listing {
-    /// Begins a list of all objects, or of those in a namespace. `known` is the cache.
+    /// Begins a list of all objects, or of those in a namespace.
     pub(crate) fn begin(
-        known: &Reader,
+        cache: &Reader,
         namespace: Option<&str>,
         cached_up_to: Option<ResourceVersion>,
         is_after_refused: bool,
     ) -> Self {
-        let can_delete = covered(known, namespace).iter().next().is_some();
+        let can_delete = covered(cache, namespace).iter().next().is_some();
         Self {
             namespace: namespace.map(Into::into),
             marks: can_delete.then(HashSet::default),
             cached_up_to,
             is_after_refused,
-            went_back: false,
-            held_back: BTreeMap::new(),
+            must_refuse: false,
+            undecided: BTreeMap::new(),
             unreadable: BTreeSet::new(),
         }
     }
@@ -67,7 +67,7 @@ impl Listing {
 
     /// The object was deleted before the list ended, so what the list said of it is outdated.
     pub(super) fn unmark(&mut self, key: &ObjectKey) {
-        self.held_back.remove(key);
+        self.undecided.remove(key);
         if let Some(keys) = &mut self.marks {
             keys.remove(key);
         }
@@ -80,16 +80,16 @@ impl Listing {
     }
 
     /// The cached objects that this list covers and did not have, in the order of their keys.
-    pub(super) fn gone(&self, known: &Reader) -> Vec<Arc<Object>> {
+    pub(super) fn gone(&self, cache: &Reader) -> Vec<Arc<Object>> {
         let Some(marks) = &self.marks else { return Vec::new() };
-        let covered = covered(known, self.namespace.as_deref());
+        let covered = covered(cache, self.namespace.as_deref());
         covered.iter().filter(|object| !marks.contains(object.head().key())).cloned().collect()
     }
 }
 
 /// The cached objects of a namespace, or all.
-fn covered(known: &Reader, namespace: Option<&str>) -> Selection {
-    let all = known.snapshot().all();
+fn covered(cache: &Reader, namespace: Option<&str>) -> Selection {
+    let all = cache.snapshot().all();
     match namespace {
         Some(namespace) => all.in_namespace(namespace),
         None => all,

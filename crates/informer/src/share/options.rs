@@ -1,6 +1,6 @@
 //! Settings of an informer: what it watches, what it caches, and how it behaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -37,11 +37,8 @@ use crate::transport::source::SourceError;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct InformerOptions {
-    /// `None` for all.
-    pub(crate) namespaces: Option<BTreeSet<String>>,
+    pub(crate) namespaces: Namespaces,
     pub(crate) labels: String,
-    /// The label selectors of namespaces that have one of their own.
-    pub(crate) labels_in: BTreeMap<String, String>,
     pub(crate) fields: String,
     pub(crate) managed_fields: ManagedFields,
     pub(crate) transform: Option<Transform>,
@@ -57,15 +54,17 @@ pub struct InformerOptions {
     pub(crate) observers: Observers,
 }
 
+/// The watched namespaces, some with a label selector of their own. `None` for all.
+type Namespaces = Option<BTreeMap<String, Option<String>>>;
+
 pub(crate) type AddIndex = Arc<dyn Fn(&Cache) -> Result<(), IndexError> + Send + Sync>;
 
 /// Identifies an informer of a factory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     pub(crate) resource: Resource,
-    pub(crate) namespaces: Option<BTreeSet<String>>,
+    pub(crate) namespaces: Namespaces,
     pub(crate) labels: String,
-    pub(crate) labels_in: BTreeMap<String, String>,
     pub(crate) fields: String,
     pub(crate) transform: Option<String>,
     pub(crate) keeps_managed_fields: bool,
@@ -84,9 +83,14 @@ impl InformerOptions {
     }
 
     /// Only objects in these namespaces, each with a watch of its own. Default: all namespaces. An
-    /// empty list is an error.
+    /// empty list is an error. A namespace that was watched before keeps its label selector.
     pub fn namespaces<T: Into<String>>(mut self, namespaces: impl IntoIterator<Item = T>) -> Self {
-        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        let known = self.namespaces.unwrap_or_default();
+        let with_labels = |name: String| {
+            let labels = known.get(&name).cloned().flatten();
+            (name, labels)
+        };
+        self.namespaces = Some(namespaces.into_iter().map(Into::into).map(with_labels).collect());
         self
     }
 
@@ -106,9 +110,8 @@ impl InformerOptions {
         namespace: impl Into<String>,
         labels: impl Into<String>,
     ) -> Self {
-        let namespace = namespace.into();
-        self.namespaces.get_or_insert_default().insert(namespace.clone());
-        self.labels_in.insert(namespace, labels.into());
+        let namespaces = self.namespaces.get_or_insert_default();
+        namespaces.insert(namespace.into(), Some(labels.into()));
         self
     }
 
@@ -229,9 +232,8 @@ impl InformerOptions {
     pub(crate) fn identity(&self, resource: &Resource, metadata_only: bool) -> Identity {
         Identity {
             resource: resource.clone(),
-            namespaces: self.namespaces.clone(),
+            namespaces: self.namespaces.as_ref().map(normalized_in),
             labels: normalized(&self.labels),
-            labels_in: self.watched_labels_in(normalized),
             fields: self.fields.clone(),
             transform: self.transform.as_ref().map(|transform| transform.name().to_owned()),
             keeps_managed_fields: self.managed_fields == ManagedFields::Keep,
@@ -241,16 +243,9 @@ impl InformerOptions {
 
     /// The label selector of a namespace.
     pub(crate) fn labels_of(&self, namespace: Option<&str>) -> &str {
-        let own = namespace.and_then(|namespace| self.labels_in.get(namespace));
+        let own =
+            namespace.and_then(|namespace| self.namespaces.as_ref()?.get(namespace)?.as_ref());
         own.unwrap_or(&self.labels)
-    }
-
-    /// The label selectors of the watched namespaces that have one of their own.
-    pub(crate) fn watched_labels_in<T>(&self, of: impl Fn(&str) -> T) -> BTreeMap<String, T> {
-        let is_watched =
-            |name: &str| self.namespaces.as_ref().is_some_and(|names| names.contains(name));
-        let watched = self.labels_in.iter().filter(|(name, _)| is_watched(name));
-        watched.map(|(name, labels)| (name.clone(), of(labels))).collect()
     }
 
     /// The seed of one feed.
@@ -301,6 +296,13 @@ fn normalized(labels: &str) -> String {
     selector.map_or_else(|_| labels.to_owned(), |selector| selector.to_string())
 }
 
+fn normalized_in(
+    namespaces: &BTreeMap<String, Option<String>>,
+) -> BTreeMap<String, Option<String>> {
+    let normalized = |labels: &Option<String>| labels.as_deref().map(normalized);
+    namespaces.iter().map(|(name, labels)| (name.clone(), normalized(labels))).collect()
+}
+
 /// A number that differs between processes.
 fn process_seed() -> u64 {
     #[expect(clippy::disallowed_types, reason = "jitter of a fleet must differ; tests give a seed")]
@@ -312,7 +314,6 @@ impl fmt::Debug for InformerOptions {
         f.debug_struct("InformerOptions")
             .field("namespaces", &self.namespaces)
             .field("labels", &self.labels)
-            .field("labels_in", &self.labels_in)
             .field("fields", &self.fields)
             .field("layout", &self.describe_layout())
             .field("resync", &self.resync)

@@ -5,12 +5,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_indexer::ResourceVersion;
 
 use crate::decode::frames::Change;
+use crate::lock::lock;
 use crate::reflect::reflector::ListFault;
 use crate::resource::Resource;
-use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, Observers};
 use crate::telemetry::status::{Activity, Counts, FeedStatus, Progress};
 
@@ -24,8 +23,6 @@ pub(crate) struct FeedTelemetry {
 
 struct Notes {
     status: FeedStatus,
-    /// When the list began that last found the cluster to be restored.
-    restored: Option<Instant>,
     /// When the list that is under way was last logged.
     list_logged: Instant,
 }
@@ -46,12 +43,8 @@ impl FeedTelemetry {
             last_error: None,
             counts: Counts::default(),
         };
-        let notes = Notes { status, restored: None, list_logged: now };
+        let notes = Notes { status, list_logged: now };
         Self { resource, namespace, observers, notes: Mutex::new(notes) }
-    }
-
-    pub(crate) fn namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
     }
 
     /// Reports a step of the feed.
@@ -69,18 +62,8 @@ impl FeedTelemetry {
         status
     }
 
-    /// Whether everything up to a version is in the cache.
-    pub(crate) fn has_reached(&self, version: &ResourceVersion) -> bool {
-        lock(&self.notes).status.version.as_ref().is_some_and(|reached| reached >= version)
-    }
-
-    /// Whether a list that began after `then` found the cluster to be restored. It is complete.
-    pub(crate) fn is_restored_since(&self, then: Instant) -> bool {
-        lock(&self.notes).restored.is_some_and(|restored| restored > then)
-    }
-
     fn log(&self, step: &Observation<'_>, is_long_list: bool) {
-        let (resource, namespace) = (&self.resource, self.namespace());
+        let (resource, namespace) = (&self.resource, self.namespace.as_deref());
         match step {
             Observation::ListGrew(list) if is_long_list => {
                 tracing::info!(%resource, namespace, "listing: {list}");
@@ -130,7 +113,7 @@ impl FeedTelemetry {
 impl Notes {
     /// Returns whether a list grew or ended that takes long enough to be logged.
     fn update(&mut self, step: &Observation<'_>, now: Instant) -> bool {
-        let Self { status, restored, list_logged } = self;
+        let Self { status, list_logged } = self;
         let counts = &mut status.counts;
         match step {
             Observation::ListBegun { .. } => {
@@ -149,14 +132,11 @@ impl Notes {
                 counts.lists += 1;
                 counts.swept += swept;
                 counts.repaired += repaired;
-                let list_began = status.since;
-                if *is_restored {
-                    counts.restored += 1;
-                    *restored = Some(list_began);
-                }
+                counts.restored += u64::from(*is_restored);
+                let was_logged = *list_logged > status.since;
                 status.list = *list;
                 (status.activity, status.since) = (Activity::Watching, now);
-                return *list_logged > list_began;
+                return was_logged;
             }
             Observation::WatchBegun => status.set_activity(Activity::Watching, now),
             Observation::WatchOpened => counts.watches += 1,

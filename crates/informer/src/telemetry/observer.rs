@@ -36,8 +36,7 @@ impl<F: Fn(&Resource, &Observation<'_>) + Send + Sync + 'static> Observer for F 
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// The informer exists, but does not run yet. Keep the handle to ask for its status. Its
-    /// factory is locked during this call: do not use the factory here.
+    /// The informer exists. Keep the handle to ask for its status.
     Created(StatusHandle),
     /// A list begins, streamed or in pages.
     ListBegun {

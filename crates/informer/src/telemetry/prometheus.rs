@@ -22,8 +22,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
+use crate::lock::lock;
 use crate::resource::Resource;
-use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, Observer, StatusHandle};
 use families::FAMILIES;
 use series::{Series, Shown};

@@ -50,8 +50,8 @@ pub enum InformerPhase {
 }
 
 impl InformerPhase {
-    /// Changes the state if it is `from`. Returns whether it was.
-    pub(crate) fn change(phase: &watch::Sender<Self>, from: &Self, to: Self) -> bool {
+    /// Changes the phase if it is `from`. Returns whether it was.
+    pub(crate) fn transition(phase: &watch::Sender<Self>, from: &Self, to: Self) -> bool {
         phase.send_if_modified(|phase| {
             let is_from = phase == from;
             if is_from {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use http::header::ACCEPT;
 use http_body_util::{BodyExt as _, Limited};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
 use kube::api::ApiResource;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::resource::Resource;
@@ -57,36 +57,6 @@ pub enum DiscoveryError {
     },
 }
 
-/// The versions of a group.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Versions {
-    versions: Vec<GroupVersion>,
-    preferred_version: GroupVersion,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct GroupVersion {
-    version: String,
-}
-
-/// The resources of a group in one version.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResourceList {
-    resources: Vec<Listed>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Listed {
-    name: String,
-    kind: String,
-    namespaced: bool,
-    verbs: Vec<String>,
-}
-
 impl Resource {
     /// Asks the server for the resource of a kind. The group is empty for the core group. Without a
     /// version it is the preferred one of the group, or else the first that has the kind.
@@ -121,7 +91,7 @@ impl Resource {
             let resources = resources(client, group, &api_version).await?.into_iter();
             let (of_kind, others): (Vec<_>, Vec<_>) =
                 resources.partition(|listed| listed.kind == kind);
-            if let Some(listed) = of_kind.iter().find(|listed| listed.is_watchable()) {
+            if let Some(listed) = of_kind.iter().find(|listed| is_watchable(listed)) {
                 let resource = ApiResource {
                     group: group.to_owned(),
                     version,
@@ -151,10 +121,8 @@ impl Resource {
     }
 }
 
-impl Listed {
-    fn is_watchable(&self) -> bool {
-        ["list", "watch"].iter().all(|verb| self.verbs.iter().any(|known| known == verb))
-    }
+fn is_watchable(listed: &APIResource) -> bool {
+    ["list", "watch"].iter().all(|verb| listed.verbs.iter().any(|known| known == verb))
 }
 
 /// The versions of a group, the preferred one first; none if there is no such group.
@@ -162,11 +130,10 @@ async fn versions(client: &kube::Client, group: &str) -> Result<Vec<String>, Dis
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);
     }
-    let found: Versions = get(client, &format!("/apis/{group}")).await?;
-    let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
+    let mut found: APIGroup = get(client, &format!("/apis/{group}")).await?;
     // The sort is stable: the others stay in the server's order, by maturity.
-    versions.sort_by_key(|version| *version != found.preferred_version.version);
-    Ok(versions)
+    found.versions.sort_by_key(|version| Some(version) != found.preferred_version.as_ref());
+    Ok(found.versions.into_iter().map(|found| found.version).collect())
 }
 
 /// The resources of a version, without subresources such as `pods/log`; none if there is no such
@@ -175,9 +142,9 @@ async fn resources(
     client: &kube::Client,
     group: &str,
     api_version: &str,
-) -> Result<Vec<Listed>, DiscoveryError> {
+) -> Result<Vec<APIResource>, DiscoveryError> {
     let root = if group.is_empty() { "/api" } else { "/apis" };
-    let mut list: ResourceList = get(client, &format!("{root}/{api_version}")).await?;
+    let mut list: APIResourceList = get(client, &format!("{root}/{api_version}")).await?;
     list.resources.retain(|listed| !listed.name.contains('/'));
     Ok(list.resources)
 }

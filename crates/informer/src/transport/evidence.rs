@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use http::{Request, StatusCode};
 use serde::Serialize;
 
 use super::client::{RequestInfo, RequestTarget};
+use crate::lock::lock;
 use crate::resource::Resource;
 
 /// A right as RBAC has it: a verb on a resource.
@@ -119,7 +120,7 @@ impl Evidence {
     /// Records a right that the program needs.
     pub fn note(&self, need: &Need) {
         if let Some(notes) = notes() {
-            let written = notes.lock().unwrap_or_else(PoisonError::into_inner).write(need, self);
+            let written = lock(notes).write(need, self);
             if let Err(error) = written {
                 tracing::error!("the evidence for `cargo windlass rbac` is lost: {error}");
             }

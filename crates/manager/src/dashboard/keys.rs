@@ -166,7 +166,7 @@ impl KeysPage {
                 let objects = objects.as_ref();
                 let selected = objects.map(|objects| match query.namespace.as_str() {
                     "" => objects.all(),
-                    namespace => objects.in_namespace(namespace),
+                    namespace => objects.all().in_namespace(namespace),
                 });
                 let known = selected.iter().flatten().map(|object| object.head().key());
                 // An object may have been created since the listing was made.

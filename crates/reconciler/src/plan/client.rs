@@ -1,13 +1,14 @@
 //! A client whose writes are server-side dry runs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::header::ACCEPT;
 use http::uri::InvalidUri;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tower::{BoxError, service_fn};
 use windlass_indexer::{KeyRef, ObjectKey};
@@ -15,7 +16,8 @@ use windlass_informer::client::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
 use super::{Effect, PlannedWrite};
-use crate::lock::lock;
+use crate::api::live::access::has_code;
+use crate::writes::recording::is_dry_run;
 
 /// Notes what is written through its [clients](Self::client), and lets the server change nothing:
 /// every write is sent with `dryRun=All`. Clones share what they note.
@@ -71,13 +73,13 @@ impl PlanRecorder {
     /// Takes what was noted, in the order of the writes. A write that would change nothing is not
     /// noted.
     pub fn take(&self) -> Vec<PlannedWrite> {
-        std::mem::take(&mut *lock(&self.writes))
+        std::mem::take(&mut *self.writes.lock())
     }
 
     fn note(&self, target: RequestTarget, key: Option<ObjectKey>, effect: Effect) {
         let RequestTarget { group, plural: resource, subresource, .. } = target;
         let write = PlannedWrite { group, resource, subresource, key, effect };
-        lock(&self.writes).push(write);
+        self.writes.lock().push(write);
     }
 
     async fn send(
@@ -97,8 +99,8 @@ impl PlanRecorder {
             return Ok(inner.send(request).await?);
         }
         let before = match read_before(&request, &target) {
-            Some(read) => Before::read(inner, read).await,
-            None => Before::NotRead,
+            Some(read) => OldObject::read(inner, read).await,
+            None => OldObject::NotRead,
         };
         let (mut parts, body) = request.into_parts();
         let is_users_own = is_dry_run(&parts.uri);
@@ -130,8 +132,7 @@ impl PlanRecorder {
 }
 
 /// The object before a write.
-#[derive(Debug)]
-enum Before {
+enum OldObject {
     /// The write does not need it.
     NotRead,
     Missing,
@@ -140,22 +141,15 @@ enum Before {
     Unknown(String),
 }
 
-impl Before {
-    async fn read(inner: &Client, read: Request<Body>) -> Self {
-        let answer = match inner.send(read).await {
-            Ok(answer) if answer.status() == StatusCode::NOT_FOUND => return Self::Missing,
-            Ok(answer) if answer.status().is_success() => answer,
-            Ok(answer) => {
-                return Self::Unknown(format!("it cannot be read: status {}", answer.status()));
-            }
-            Err(error) => {
-                return Self::Unknown(format!("it cannot be read: {}", safe_message(&error)));
-            }
-        };
-        let bytes = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
-        match bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            Some(object) => Self::Object(object),
-            None => Self::Unknown("it cannot be read: the answer is no object".to_owned()),
+impl OldObject {
+    async fn read(inner: &Client, read: Request<Vec<u8>>) -> Self {
+        match inner.request_text(read).await {
+            Ok(text) => serde_json::from_str(&text).map_or_else(
+                |_| Self::Unknown("it cannot be read: the answer is no object".to_owned()),
+                Self::Object,
+            ),
+            Err(error) if has_code(&error, 404) => Self::Missing,
+            Err(error) => Self::Unknown(format!("it cannot be read: {}", safe_message(&error))),
         }
     }
 
@@ -184,12 +178,12 @@ impl Before {
 }
 
 /// The request for the object that an update or a patch changes.
-fn read_before(write: &Request<Body>, target: &RequestTarget) -> Option<Request<Body>> {
+fn read_before(write: &Request<Body>, target: &RequestTarget) -> Option<Request<Vec<u8>>> {
     let is_change = matches!(*write.method(), Method::PUT | Method::PATCH);
     if !is_change || target.name.is_none() {
         return None;
     }
-    let mut read = Request::new(Body::empty());
+    let mut read = Request::new(Vec::new());
     *read.uri_mut() = write.uri().path().parse().expect("the path of a URI must be a URI");
     // In the same form as the answer to the write, which may be metadata alone.
     let json = HeaderValue::from_static("application/json");
@@ -202,12 +196,6 @@ fn read_before(write: &Request<Body>, target: &RequestTarget) -> Option<Request<
 fn stores_nothing(target: &RequestTarget) -> bool {
     let is_review = matches!(&*target.group, "authorization.k8s.io" | "authentication.k8s.io");
     is_review || target.subresource.as_deref() == Some("token")
-}
-
-fn is_dry_run(uri: &Uri) -> bool {
-    uri.query().is_some_and(|query| {
-        form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "dryRun")
-    })
 }
 
 /// The options of a deletion, as those of a dry run; `None` if they are no JSON object.

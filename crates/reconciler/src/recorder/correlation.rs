@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use super::names::Names;
 use super::occurrence::{Occurrence, object_key};
 use super::spam::SpamFilter;
-use super::warnings::{QUEUE_MAX, Trouble};
+use super::warnings::{LossReason, QUEUE_MAX};
 
 /// An event that was not seen for this long is over; the next one is a new event. As in client-go.
 const SERIES_WINDOW: Duration = Duration::from_mins(6);
@@ -57,7 +57,6 @@ pub struct RecorderStatus {
 }
 
 /// What happened, what of it the server knows, and what is written next.
-#[derive(Debug)]
 pub(super) struct Correlator {
     /// Who reports.
     controller: String,
@@ -69,12 +68,11 @@ pub(super) struct Correlator {
     /// The keys of the events that wait to be written.
     queue: VecDeque<Arc<str>>,
     /// How many were ever queued.
-    enqueued: u64,
+    pub(super) enqueued: u64,
     status: RecorderStatus,
 }
 
 /// One write.
-#[derive(Debug)]
 pub(super) struct Job {
     pub(super) key: Arc<str>,
     /// The whole event, with its series.
@@ -84,7 +82,6 @@ pub(super) struct Job {
 }
 
 /// An event that happened within the window.
-#[derive(Debug)]
 struct Known {
     event: Event,
     /// When it happened last.
@@ -119,7 +116,7 @@ impl Correlator {
         occurrence: &Occurrence,
         now: Instant,
         wall: Timestamp,
-    ) -> Result<(), (Trouble, String)> {
+    ) -> Result<(), (LossReason, String)> {
         self.status.recorded += 1;
         let key: Arc<str> = occurrence.key().into();
         let object = object_key(&occurrence.regarding);
@@ -135,8 +132,8 @@ impl Correlator {
         }
         if !has_room || !self.new_events.take(&object, now) {
             self.status.dropped += 1;
-            let trouble = if has_room { Trouble::TooManyOfObject } else { Trouble::QueueFull };
-            return Err((trouble, occurrence.object()));
+            let loss = if has_room { LossReason::TooManyOfObject } else { LossReason::QueueFull };
+            return Err((loss, occurrence.object()));
         }
         // An event that is over makes room for its successor. It is not queued.
         self.known.remove(&*key);
@@ -195,11 +192,6 @@ impl Correlator {
         {
             known.event.metadata.name.clone_from(&job.event.metadata.name);
         }
-    }
-
-    /// How many writes were ever queued.
-    pub(super) fn enqueued(&self) -> u64 {
-        self.enqueued
     }
 
     pub(super) fn status(&self) -> RecorderStatus {

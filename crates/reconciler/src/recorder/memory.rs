@@ -1,23 +1,23 @@
 //! Events of tests, which are kept and not written.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::correlation::RecorderStatus;
 use super::occurrence::Occurrence;
-use crate::lock::lock;
 
 /// More events than this are not kept: the oldest are dropped.
 const KEPT_MAX: usize = 10_000;
 
 /// What a [`Recorder::in_memory`](crate::Recorder::in_memory) has recorded. Clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordedEvents {
     kept: Arc<Mutex<Kept>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Kept {
     events: VecDeque<Occurrence>,
     recorded: u64,
@@ -26,16 +26,16 @@ struct Kept {
 impl RecordedEvents {
     /// All events, the oldest first.
     pub fn all(&self) -> Vec<Occurrence> {
-        lock(&self.kept).events.iter().cloned().collect()
+        self.kept.lock().events.iter().cloned().collect()
     }
 
     /// The reasons of all events, the oldest first.
     pub fn reasons(&self) -> Vec<String> {
-        lock(&self.kept).events.iter().map(|event| event.reason.clone()).collect()
+        self.kept.lock().events.iter().map(|event| event.reason.clone()).collect()
     }
 
     pub(super) fn push(&self, occurrence: Occurrence) {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         kept.recorded += 1;
         if kept.events.len() == KEPT_MAX {
             kept.events.pop_front();
@@ -44,13 +44,7 @@ impl RecordedEvents {
     }
 
     pub(super) fn status(&self) -> RecorderStatus {
-        let recorded = lock(&self.kept).recorded;
+        let recorded = self.kept.lock().recorded;
         RecorderStatus { recorded, written: recorded, ..RecorderStatus::default() }
-    }
-}
-
-impl fmt::Debug for RecordedEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.reasons()).finish()
     }
 }

@@ -18,7 +18,6 @@ const SPREAD: u64 = 0xffff;
 
 /// Makes the names of events as client-go does: the name of the object and a time in hexadecimal
 /// digits. No two names of one source are the same.
-#[derive(Debug)]
 pub(super) struct Names {
     random: Rng,
     /// The time in the last name. The next one is always later, even if the clock stands still.

@@ -82,15 +82,13 @@ impl Occurrence {
     }
 
     /// What was done, or failed: a word in `CamelCase` of at most 128 bytes. Default: `Reconcile`.
-    pub fn action(mut self, action: impl Into<String>) -> Self {
-        self.action = word(action.into(), ACTION);
-        self
+    pub fn action(self, action: impl Into<String>) -> Self {
+        Self { action: word(action.into(), ACTION), ..self }
     }
 
     /// Another object that is involved. Default: none.
-    pub fn related(mut self, related: ObjectReference) -> Self {
-        self.related = Some(related);
-        self
+    pub fn related(self, related: ObjectReference) -> Self {
+        Self { related: Some(related), ..self }
     }
 
     /// An annotation of the event, for programs that read it. If the same event happens again, the

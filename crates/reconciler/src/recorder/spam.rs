@@ -19,7 +19,6 @@ const OBJECTS_MAX: usize = 4096;
 ///
 /// Tokens come back at a constant rate. So the time at which a bucket is full again says how many
 /// tokens are missing, and is all that has to be stored.
-#[derive(Debug)]
 pub(super) struct SpamFilter {
     full_at: LruCache<String, Instant>,
 }

@@ -10,12 +10,12 @@ use super::spam::{BURST, REFILL};
 /// Events that wait to be written. As in client-go.
 pub(super) const QUEUE_MAX: usize = 1000;
 
-/// How many objects or namespaces are logged for each kind of trouble. Then the log has enough.
+/// How many objects or namespaces are logged for each reason of a loss. Then the log has enough.
 const LOGGED_MAX: usize = 100;
 
 /// Why an event is lost. The message says what to do.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum LossReason {
     #[error(
         "events about this object are dropped: it had {} new ones at once, and may have one more \
          every {} minutes; record fewer, or record what repeats with the same note, so that it \
@@ -53,30 +53,29 @@ pub(super) enum Trouble {
     NotSent,
 }
 
-/// Which troubles were logged already.
-#[derive(Debug, Default)]
+/// Which losses were logged already.
+#[derive(Default)]
 pub(super) struct Warnings {
-    /// By kind of trouble, the objects or namespaces.
-    logged: HashMap<Discriminant<Trouble>, BTreeSet<String>>,
+    /// By reason, the objects or namespaces.
+    logged: HashMap<Discriminant<LossReason>, BTreeSet<String>>,
 }
 
 impl Warnings {
-    /// Whether this trouble, about an object or a namespace, is not in the log yet. It is from now
-    /// on.
-    pub(super) fn note(&mut self, trouble: &Trouble, about: &str) -> bool {
-        let about = match trouble {
+    /// Whether this loss, about an object or a namespace, is not in the log yet. It is from now on.
+    pub(super) fn note(&mut self, loss: &LossReason, about: &str) -> bool {
+        let about = match loss {
             // The server may recover and fail again. The writer notices that.
-            Trouble::Unanswered => return true,
+            LossReason::Unanswered => return true,
             // It concerns all objects alike.
-            Trouble::QueueFull => "",
+            LossReason::QueueFull => "",
             _ => about,
         };
-        let logged = self.logged.entry(discriminant(trouble)).or_default();
+        let logged = self.logged.entry(discriminant(loss)).or_default();
         logged.len() < LOGGED_MAX && logged.insert(about.to_owned())
     }
 }
 
-impl Trouble {
+impl LossReason {
     /// Why the server refuses an event for good.
     pub(super) fn of(status: &Status) -> Self {
         let mut causes = status.details.iter().flat_map(|details| &details.causes);
@@ -101,23 +100,23 @@ impl Trouble {
 mod tests {
     use super::*;
 
-    fn forbidden() -> Trouble {
-        Trouble::Forbidden { message: "no".to_owned() }
+    fn forbidden() -> LossReason {
+        LossReason::Forbidden { message: "no".to_owned() }
     }
 
     #[test]
-    fn trouble_is_said_once_for_its_kind_and_namespace() {
+    fn loss_is_said_once_for_its_kind_and_namespace() {
         let mut warnings = Warnings::default();
         assert!(warnings.note(&forbidden(), "a"));
         assert!(!warnings.note(&forbidden(), "a"));
         assert!(warnings.note(&forbidden(), "b"));
-        assert!(warnings.note(&Trouble::NoNamespace, "a"));
+        assert!(warnings.note(&LossReason::NoNamespace, "a"));
     }
 
     #[test]
     fn log_is_not_flooded_by_many_namespaces() {
         let mut warnings = Warnings::default();
-        let said = (0..1000).filter(|n| warnings.note(&Trouble::NoNamespace, &n.to_string()));
+        let said = (0..1000).filter(|n| warnings.note(&LossReason::NoNamespace, &n.to_string()));
         assert_eq!(said.count(), LOGGED_MAX);
     }
 }

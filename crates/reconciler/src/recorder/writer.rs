@@ -3,7 +3,7 @@
 //! The task takes one job after the other until there is none, and then ends. A temporary failure
 //! is retried a bounded number of times; any other event is given up at once.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -19,8 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::correlation::{Correlator, Job};
-use super::warnings::{Trouble, Warnings};
-use crate::lock::lock;
+use super::warnings::{LossReason, Warnings};
 
 /// How often an event is tried. As in client-go.
 const TRIES_MAX: u32 = 12;
@@ -66,7 +66,7 @@ enum Failure {
     /// The name of a new event is taken.
     NameTaken,
     /// The server never accepts it.
-    Permanent(Trouble),
+    Permanent(LossReason),
 }
 
 /// The writer. If it is dropped before it has ended, by a panic or with its runtime, the write that
@@ -97,13 +97,13 @@ impl Drop for Writer {
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
-    /// Logs a trouble with an object or a namespace, unless it was logged before.
-    pub(super) fn warn(&self, trouble: &Trouble, about: &str) {
-        if self.state().warnings.note(trouble, about) {
-            trouble.log(&self.controller, about);
+    /// Logs why an event about an object, or in a namespace, is lost, unless it was logged before.
+    pub(super) fn warn(&self, loss: &LossReason, about: &str) {
+        if self.state().warnings.note(loss, about) {
+            loss.log(&self.controller, about);
         }
     }
 
@@ -150,10 +150,10 @@ impl Writer {
             self.is_writing = true;
             let was_down = is_down;
             let written = write(&self.shared, &mut job, &mut is_down).await;
-            if let Err(trouble) = &written
+            if let Err(loss) = &written
                 && !(was_down && is_down)
             {
-                self.shared.warn(trouble, namespace_of(&job));
+                self.shared.warn(loss, namespace_of(&job));
             }
             self.shared.state().correlator.settle(&job, written.is_ok());
             self.is_writing = false;
@@ -164,7 +164,7 @@ impl Writer {
 }
 
 /// Writes one event, with retries. Notes whether the server is down.
-async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(), Trouble> {
+async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(), LossReason> {
     let mut may_be_written = false;
     for attempt in 1..=TRIES_MAX {
         // Once all handles are dropped, nobody should have to wait for a writer: what waits is
@@ -181,7 +181,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(),
                 shared.state().correlator.rename(job, wall);
                 continue;
             }
-            Err(Failure::Permanent(trouble)) => return Err(trouble),
+            Err(Failure::Permanent(loss)) => return Err(loss),
             Err(Failure::Temporary { wait }) => wait,
         };
         if is_last {
@@ -194,7 +194,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(),
         }
     }
     *is_down = true;
-    Err(Trouble::Unanswered)
+    Err(LossReason::Unanswered)
 }
 
 /// One try.
@@ -232,7 +232,7 @@ impl Failure {
             kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::SerdeError(_) => {
                 return Self::Temporary { wait: None };
             }
-            _ => return Self::Permanent(Trouble::NotSent),
+            _ => return Self::Permanent(LossReason::NotSent),
         };
         match status.code {
             409 if is_new && status.is_already_exists() => Self::NameTaken,
@@ -243,7 +243,7 @@ impl Failure {
                 let wait = (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)));
                 Self::Temporary { wait }
             }
-            _ => Self::Permanent(Trouble::of(&status)),
+            _ => Self::Permanent(LossReason::of(&status)),
         }
     }
 }

@@ -160,7 +160,7 @@ impl Crawl {
     }
 
     /// Fetches one page. The lease ends with this call, also if it panics or is cancelled.
-    async fn visit(&self, lease: Lease<'_, Url, Cause>) {
+    async fn visit(&self, lease: Lease<Url, Cause>) {
         // Somebody linked to the page while it was being fetched, so it came once more.
         if self.report().finished.contains(lease.key()) {
             return;
@@ -185,7 +185,7 @@ impl Crawl {
         }
     }
 
-    fn follow(&self, lease: &Lease<'_, Url, Cause>, links: Vec<String>) {
+    fn follow(&self, lease: &Lease<Url, Cause>, links: Vec<String>) {
         let mut report = self.report();
         report.finished.insert(lease.key().clone());
         report.host(host(lease)).fetched += 1;
@@ -202,7 +202,7 @@ impl Crawl {
         }
     }
 
-    fn note_given_up(&self, lease: &Lease<'_, Url, Cause>, error: FetchError) {
+    fn note_given_up(&self, lease: &Lease<Url, Cause>, error: FetchError) {
         let causes = lease.causes().cloned().collect();
         let mut report = self.report();
         report.finished.insert(lease.key().clone());

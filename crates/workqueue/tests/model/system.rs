@@ -11,14 +11,14 @@ use std::time::Duration;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use windlass_workqueue::{Add, Group, Lease, OwnedLease, WorkQueue};
+use windlass_workqueue::{Add, Group, Lease, WorkQueue};
 
 use super::reference::{Cause, GROUPS, Key, Model, PASSERS_BY, Step, TICK};
 
 pub(crate) struct QueueTest {
     // Dropped in this order: what the queue handed out, the queue, the clock.
     gets: Vec<Get>,
-    leases: Vec<OwnedLease<Key, Cause>>,
+    leases: Vec<Lease<Key, Cause>>,
     queue: WorkQueue<Key, Cause>,
     runtime: Runtime,
     handed_out: Vec<(Key, Vec<Cause>)>,
@@ -36,7 +36,7 @@ struct Get {
     woken: Arc<Flag>,
 }
 
-type Taken = Option<OwnedLease<Key, Cause>>;
+type Taken = Option<Lease<Key, Cause>>;
 
 struct Flag(AtomicBool);
 
@@ -49,7 +49,7 @@ impl Wake for Flag {
 impl QueueTest {
     fn start_get(&mut self) {
         let queue = self.queue.clone();
-        let future = Box::pin(async move { queue.get().await.map(Lease::into_owned) });
+        let future = Box::pin(async move { queue.get().await });
         self.gets.push(Get { future, woken: Arc::new(Flag(AtomicBool::new(true))) });
     }
 
@@ -70,7 +70,7 @@ impl QueueTest {
         }
     }
 
-    fn hold(&mut self, lease: OwnedLease<Key, Cause>) {
+    fn hold(&mut self, lease: Lease<Key, Cause>) {
         let twice = self.leases.iter().any(|other| other.key() == lease.key());
         assert!(!twice, "{} runs twice at once", lease.key());
         self.handed_out.push((*lease.key(), lease.causes().copied().collect()));
@@ -119,7 +119,7 @@ impl QueueTest {
                 assert_eq!(self.queue.add_with(key, add).is_err(), self.shut_down);
             }
             Step::TryGet => {
-                if let Some(lease) = self.queue.try_get().map(Lease::into_owned) {
+                if let Some(lease) = self.queue.try_get() {
                     self.hold(lease);
                 }
             }

@@ -6,12 +6,12 @@
 //! looked at.
 
 use crate::decode::compact::Key;
-use crate::decode::scan::StringsByByte;
+use crate::decode::scan::Strings;
 
 #[derive(Default)]
 pub(super) struct Envelope {
     pub(super) bytes: Vec<u8>,
-    strings: StringsByByte,
+    strings: Strings,
     /// Objects and arrays that are open.
     depth: usize,
 }

@@ -75,19 +75,9 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The code of a status, however the number was written; 0 if it is not a code.
+/// The code of a status, also if it was written as `410.0`; 0 if it is not a code.
 fn whole_code(code: f64) -> u16 {
-    /// HTTP has no code beyond this.
-    const CODE_MAX: f64 = 999.0;
-    if (0.0..=CODE_MAX).contains(&code) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the range was just checked"
-        )]
-        return code as u16;
-    }
-    0
+    format!("{code:.0}").parse().unwrap_or_default()
 }
 
 impl fmt::Display for Status {

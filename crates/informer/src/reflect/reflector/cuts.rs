@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::exchange::later;
+use super::exchange::saturating_add;
 
 /// Watches that are cut after a shorter silence are not cut because they are idle.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ impl Cuts {
         let is_about = |other: &Duration| silence.abs_diff(*other) < silence.max(*other) / 5;
         let similar = self.last.replace(silence).into_iter().chain(self.silence()).filter(is_about);
         let Some(least) = similar.min() else { return false };
-        self.known = Some((least.min(silence), later(now, KNOWN_FOR)));
+        self.known = Some((least.min(silence), saturating_add(now, KNOWN_FOR)));
         true
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::backoff::jitter;
-use super::exchange::{Exchange, later};
+use super::exchange::{Exchange, saturating_add};
 use super::failure::{
     has_no_watch, is_initializing, is_unreachable, list_reaction_to, reaction_to, refuses_streams,
 };
@@ -33,7 +33,7 @@ const UNVERSIONED_PACE: Duration = Duration::from_secs(30);
 
 impl Reflector {
     /// A list is complete.
-    pub(super) fn completed(&mut self, version: Option<&str>, now: Instant) -> Listed {
+    pub(super) fn complete_list(&mut self, version: Option<&str>, now: Instant) -> Listed {
         let listed = self.versions.accept_list(version);
         if let Listed::Refused(_) = listed {
             self.back_off(Plan::List, None, now);
@@ -42,11 +42,11 @@ impl Reflector {
         (self.failures_at_position, self.behind_count, self.outage) = (0, 0, None);
         self.audit_at = self.config.audit.map(|audit| {
             let spread = jitter(audit / 10, &mut self.random);
-            later(later(now, audit), spread)
+            saturating_add(saturating_add(now, audit), spread)
         });
         let is_versioned = self.position().is_some();
-        self.unversioned_until = (!is_versioned).then(|| later(now, UNVERSIONED_PACE));
-        self.rest(Plan::Watch);
+        self.unversioned_until = (!is_versioned).then(|| saturating_add(now, UNVERSIONED_PACE));
+        self.plan_at_once(Plan::Watch);
         listed
     }
 
@@ -73,7 +73,7 @@ impl Reflector {
             self.back_off(plan, None, now);
             return Some(reaction);
         }
-        self.rest(Plan::Watch);
+        self.plan_at_once(Plan::Watch);
         None
     }
 
@@ -169,7 +169,7 @@ impl Reflector {
             } else {
                 self.server.note_refusal();
             }
-            self.rest(Plan::List);
+            self.plan_at_once(Plan::List);
             return Reaction::Fallback;
         }
         if matches!(error, SourceError::Silent(_)) && exchange.opened.is_some() {

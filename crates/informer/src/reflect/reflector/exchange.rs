@@ -36,13 +36,13 @@ impl Exchange {
         Self { opened: None, last_received: now, timeout, has_advanced: false, live_since: None }
     }
 
-    pub(super) fn opened(&mut self, now: Instant) {
+    pub(super) fn on_opened(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
-        self.received(now);
+        self.on_received(now);
     }
 
     /// Something arrived. That implies that the answer has begun.
-    pub(super) fn received(&mut self, now: Instant) {
+    pub(super) fn on_received(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
         self.last_received = self.last_received.max(now);
     }
@@ -79,7 +79,7 @@ pub(super) struct BookmarkInterval {
 
 impl BookmarkInterval {
     /// A bookmark arrived.
-    pub(super) fn bookmark(&mut self, now: Instant) {
+    pub(super) fn note_bookmark(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
             self.gap_max = self.gap_max.max(Some(now.saturating_duration_since(last)));
         }
@@ -96,7 +96,7 @@ impl BookmarkInterval {
     }
 }
 
-/// `time + duration`, or a time decades later if that overflows.
-pub(super) fn later(time: Instant, duration: Duration) -> Instant {
+/// `time + duration`, or a time decades away if that overflows.
+pub(super) fn saturating_add(time: Instant, duration: Duration) -> Instant {
     time.checked_add(duration).unwrap_or_else(|| time + FAR)
 }

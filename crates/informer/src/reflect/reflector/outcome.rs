@@ -106,7 +106,8 @@ pub enum Relist {
 pub(crate) enum DeadlineCheck {
     /// The deadline has moved, or nothing is under way.
     NotYet,
-    /// Nothing arrived for this long. The caller calls [`failed`](super::Reflector::failed) with
+    /// Nothing arrived for this long. The caller calls
+    /// [`on_failed`](super::Reflector::on_failed) with
     /// [`SourceError::Silent`](crate::SourceError::Silent).
     Silent(Duration),
     /// It is time for a list: the caller drops the request and calls `next`.

@@ -5,20 +5,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::backoff::jitter;
-use super::exchange::{Exchange, later};
+use super::exchange::{Exchange, saturating_add};
 use super::{Outage, Page, Paged, Plan, Reflector, Relist, State};
 use crate::transport::source::{ListRequest, Request, WatchRequest};
 
 impl Reflector {
-    /// Ends the request that is under way. `plan` is requested next, without a wait.
-    pub(super) fn rest(&mut self, plan: Plan) {
+    /// Ends the request that is under way, and requests `plan` next, without a wait.
+    pub(super) fn plan_at_once(&mut self, plan: Plan) {
         self.state = State::Resting { plan, until: None };
     }
 
     /// Schedules `plan` after the time that the server asks for, plus the backoff.
     pub(super) fn back_off(&mut self, plan: Plan, retry_after: Option<Duration>, now: Instant) {
         let wait = self.backoff.next_wait(now, &mut self.random);
-        let until = later(later(now, retry_after.unwrap_or_default()), wait);
+        let until = saturating_add(saturating_add(now, retry_after.unwrap_or_default()), wait);
         self.state = State::Resting { plan, until: Some(until) };
     }
 
@@ -84,7 +84,7 @@ impl Reflector {
         let audit = self.audit_at.map(|at| (at, Relist::Audit));
         let silence = match self.outage {
             Some(Outage::WatchOpenSince(since)) => {
-                Some((later(since, self.config.outage_silence), Relist::SilentAfterOutage))
+                Some((saturating_add(since, self.config.outage_silence), Relist::SilentAfterOutage))
             }
             Some(Outage::Ongoing) | None => None,
         };

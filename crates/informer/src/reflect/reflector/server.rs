@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::share::lock::lock;
+use crate::lock::lock;
 
 /// Whether a server can stream a list. Clones share what they learn.
 ///

@@ -36,7 +36,7 @@ impl Versions {
     }
 
     /// An item of a list, or a page, has this version. Used only if the list is interrupted.
-    pub(super) fn item(&mut self, version: &ResourceVersion) {
+    pub(super) fn note_item(&mut self, version: &ResourceVersion) {
         raise(&mut self.items, version);
     }
 
@@ -82,7 +82,7 @@ impl Versions {
     /// After a list without a version, a bookmark gives no position. Such a list and its watch
     /// leave a gap between them: what was deleted there is in neither, and a watch that resumes
     /// would never report it.
-    pub(super) fn bookmark(&mut self, version: &str) -> bool {
+    pub(super) fn accept_bookmark(&mut self, version: &str) -> bool {
         !version.is_empty()
             && self.position.is_some()
             && self.advance(&ResourceVersion::new(version))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
-use crate::share::lock::lock;
+use crate::lock::lock;
 use crate::telemetry::observer::{Observation, StatusHandle};
 use crate::telemetry::status::InformerStatus;
 use crate::transport::source::SourceError;

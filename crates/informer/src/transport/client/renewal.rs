@@ -8,7 +8,7 @@
 //! the request is dropped. Requests do not wait for it while the old credentials are valid. If it
 //! fails, the old ones are used until they expire. After that, requests fail.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, StatusCode};
@@ -20,6 +20,7 @@ use super::body::SendResult;
 use super::credentials::{self, Fetched, Secrets};
 use super::error::ConnectError;
 use super::transport::{Transport, transport};
+use crate::lock::lock;
 
 /// The time between two attempts to fetch credentials that did not help: it doubles from the first
 /// to the second value. So a plugin that fails, or a server that refuses everything, does not make
@@ -49,7 +50,7 @@ struct Current {
     /// Whether the server has refused these credentials.
     is_refused: bool,
     /// How many attempts in a row brought nothing new.
-    vain_attempts: u32,
+    attempts_without_change: u32,
     /// Why the last attempt failed, if it did.
     error: Option<ConnectError>,
 }
@@ -66,20 +67,20 @@ pub(super) fn renewing(config: kube::Config) -> Result<Transport, ConnectError> 
 impl Renewing {
     async fn send(self: Arc<Self>, request: Request<Body>) -> SendResult {
         self.start_renewal_if_due();
-        if !self.lock().is_usable() {
+        if !lock(&self.current).is_usable() {
             // A renewal is under way, or was just tried: wait for it, then use what there is.
             drop(self.fetching.lock().await);
         }
-        let (transport, generation) = self.lock().transport()?;
+        let (transport, generation) = lock(&self.current).transport()?;
         let response = transport.oneshot(request).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.lock().refuse(generation);
+            lock(&self.current).refuse(generation);
         }
         Ok(response)
     }
 
     fn start_renewal_if_due(self: &Arc<Self>) {
-        if self.lock().is_due()
+        if lock(&self.current).is_due()
             && let Ok(turn) = Arc::clone(&self.fetching).try_lock_owned()
         {
             let renewing = Arc::clone(self);
@@ -97,12 +98,12 @@ impl Renewing {
     /// Fetches credentials. Blocks.
     fn renew(&self) {
         // Another renewal may have ended in the meantime.
-        if !self.lock().is_due() {
+        if !lock(&self.current).is_due() {
             return;
         }
         match self.fetch() {
-            Ok((transport, fetched)) => self.lock().renew(transport, &fetched),
-            Err(error) => self.lock().fail(error),
+            Ok((transport, fetched)) => lock(&self.current).renew(transport, &fetched),
+            Err(error) => lock(&self.current).fail(error),
         }
     }
 
@@ -110,13 +111,9 @@ impl Renewing {
     /// state is not locked.
     fn fetch(&self) -> Result<(Option<Transport>, Fetched), ConnectError> {
         let fetched = credentials::fetch(&self.config)?;
-        let has_changed = self.lock().secrets != fetched.secrets;
+        let has_changed = lock(&self.current).secrets != fetched.secrets;
         let transport = has_changed.then(|| transport(&fetched.config)).transpose()?;
         Ok((transport, fetched))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,7 +128,7 @@ impl Current {
             due: fetched.renew_in.map(|renew_in| now + renew_in.max(ATTEMPT_INTERVAL)),
             expires: fetched.lifetime.map(|lifetime| now + lifetime),
             is_refused: false,
-            vain_attempts: 0,
+            attempts_without_change: 0,
             error: None,
         }
     }
@@ -159,13 +156,15 @@ impl Current {
 
     /// Takes over what was fetched. Without a new transport the credentials are the same as before.
     fn renew(&mut self, transport: Option<Transport>, fetched: &Fetched) {
-        let is_vain = self.is_refused && transport.is_none();
-        let vain_attempts = if is_vain { self.vain_attempts.saturating_add(1) } else { 0 };
+        let is_unchanged = self.is_refused && transport.is_none();
+        let attempts_without_change =
+            if is_unchanged { self.attempts_without_change.saturating_add(1) } else { 0 };
         if transport.is_some() {
             tracing::debug!("credentials were renewed");
         }
         let transport = transport.unwrap_or_else(|| self.transport.clone());
-        *self = Self { vain_attempts, ..Self::new(transport, fetched, self.generation + 1) };
+        *self =
+            Self { attempts_without_change, ..Self::new(transport, fetched, self.generation + 1) };
     }
 
     /// Credentials could not be fetched. The old ones are used as long as they are valid.
@@ -174,7 +173,7 @@ impl Current {
             tracing::warn!(%error, "credentials cannot be renewed");
         }
         self.attempted = Instant::now();
-        self.vain_attempts = self.vain_attempts.saturating_add(1);
+        self.attempts_without_change = self.attempts_without_change.saturating_add(1);
         self.due = Some(self.next_attempt());
         self.is_refused = false;
         self.error = Some(error);
@@ -190,7 +189,7 @@ impl Current {
     }
 
     fn next_attempt(&self) -> Instant {
-        let factor = 1 << self.vain_attempts.saturating_sub(1).min(6);
+        let factor = 1 << self.attempts_without_change.saturating_sub(1).min(6);
         self.attempted + (ATTEMPT_INTERVAL * factor).min(ATTEMPT_INTERVAL_MAX)
     }
 }

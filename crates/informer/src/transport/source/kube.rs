@@ -125,40 +125,29 @@ impl KubeListWatch {
 
     fn query(&self, request: &Request) -> String {
         let mut query = Serializer::new(String::new());
-        let mut append = |name: &str, value: &str| {
-            query.append_pair(name, value);
-        };
         match request {
             Request::List(ListRequest { limit, continue_token }) => {
-                if let Some(limit) = limit {
-                    append("limit", &limit.to_string());
-                }
-                if let Some(token) = continue_token {
-                    append("continue", token);
-                }
+                query.extend_pairs(limit.map(|limit| ("limit", limit.to_string())));
+                query.extend_pairs(continue_token.iter().map(|token| ("continue", token)));
             }
             Request::Watch(WatchRequest { from, timeout }) => {
-                append("watch", "true");
-                append("allowWatchBookmarks", "true");
                 // Zero would mean the server's own default, which is half an hour and more.
-                append("timeoutSeconds", &timeout.as_secs().max(1).to_string());
+                let seconds = timeout.as_secs().max(1).to_string();
+                query.extend_pairs([("watch", "true"), ("allowWatchBookmarks", "true")]);
+                query.append_pair("timeoutSeconds", &seconds);
                 if let Some(version) = from {
-                    append("resourceVersion", version);
+                    query.append_pair("resourceVersion", version);
                 } else {
                     // Without a version this is a consistent read, as client-go does it. The
                     // server requires the match.
-                    append("sendInitialEvents", "true");
-                    append("resourceVersionMatch", "NotOlderThan");
+                    query.append_pair("sendInitialEvents", "true");
+                    query.append_pair("resourceVersionMatch", "NotOlderThan");
                 }
             }
         }
-        for (name, selector) in
-            [("labelSelector", &self.selection.labels), ("fieldSelector", &self.selection.fields)]
-        {
-            if !selector.is_empty() {
-                append(name, selector);
-            }
-        }
+        let Selection { labels, fields, .. } = &self.selection;
+        let selectors = [("labelSelector", labels), ("fieldSelector", fields)];
+        query.extend_pairs(selectors.into_iter().filter(|(_, selector)| !selector.is_empty()));
         query.finish()
     }
 }

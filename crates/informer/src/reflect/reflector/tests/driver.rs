@@ -109,34 +109,34 @@ impl Driver {
     }
 
     pub(crate) fn open(&mut self) {
-        self.reflector.opened(self.now);
+        self.reflector.on_opened(self.now);
     }
 
     pub(crate) fn changed(&mut self, change: Change, version: &str) -> ChangeKind {
-        self.reflector.changed(change, Some(&ResourceVersion::new(version)), self.now)
+        self.reflector.on_change(change, Some(&ResourceVersion::new(version)), self.now)
     }
 
     pub(crate) fn bookmark(&mut self, version: &str) -> Option<Listed> {
-        self.reflector.bookmark(&bookmark(version, false), self.now)
+        self.reflector.on_bookmark(&bookmark(version, false), self.now)
     }
 
     /// The bookmark that ends the initial events.
     pub(crate) fn initial_events_end(&mut self, version: &str) -> Option<Listed> {
-        self.reflector.bookmark(&bookmark(version, true), self.now)
+        self.reflector.on_bookmark(&bookmark(version, true), self.now)
     }
 
     pub(crate) fn page(&mut self, version: Option<&str>, token: Option<&str>) -> Listed {
-        let listed = self.reflector.page(&list_end(version, token), self.now);
+        let listed = self.reflector.on_page_end(&list_end(version, token), self.now);
         listed.expect("a page must be under way")
     }
 
     /// Ends the body without an error.
     pub(crate) fn close(&mut self) -> Option<Reaction> {
-        self.reflector.closed(self.now)
+        self.reflector.on_closed(self.now)
     }
 
     pub(crate) fn fail(&mut self, error: &SourceError) -> Reaction {
-        self.reflector.failed(error, self.now)
+        self.reflector.on_failed(error, self.now)
     }
 
     pub(crate) fn time_out(&mut self) -> DeadlineCheck {

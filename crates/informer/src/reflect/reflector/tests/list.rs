@@ -247,7 +247,7 @@ fn a_list_that_makes_no_progress_is_given_up_after_thirty_seconds() {
     assert_eq!(driver.patience(), Duration::from_secs(30));
     driver.pass(29.0);
     assert_eq!(driver.time_out(), DeadlineCheck::NotYet);
-    driver.reflector.progressed(driver.now);
+    driver.reflector.on_progress(driver.now);
     driver.pass(30.0);
     assert_eq!(driver.time_out(), DeadlineCheck::Silent(Duration::from_secs(30)));
     assert_eq!(driver.fail(&silent()), Reaction::Retry);

@@ -115,33 +115,34 @@ impl Model {
             Input::Next => self.next(),
             Input::Pass(duration) => *now += *duration,
             Input::Sleep => self.sleep(),
-            Input::Opened => reflector.opened(*now),
-            Input::Progressed => reflector.progressed(*now),
+            Input::Opened => reflector.on_opened(*now),
+            Input::Progressed => reflector.on_progress(*now),
             Input::Changed(change, version) => {
                 let version = version.as_deref().map(ResourceVersion::new);
                 let before = reflector.position().cloned();
-                let kind = reflector.changed(*change, version.as_ref(), *now);
+                let kind = reflector.on_change(*change, version.as_ref(), *now);
                 if kind == ChangeKind::Stale {
                     assert_eq!(reflector.position(), before.as_ref());
                 }
             }
             Input::Bookmark(version, end) => {
-                let listed = reflector.bookmark(&bookmark(version, *end), *now);
+                let listed = reflector.on_bookmark(&bookmark(version, *end), *now);
                 self.listed(listed, listing);
             }
             Input::Page(version, token) => {
-                let listed = reflector.page(&list_end(version.as_deref(), token.as_deref()), *now);
+                let listed =
+                    reflector.on_page_end(&list_end(version.as_deref(), token.as_deref()), *now);
                 self.listed(listed, listing);
             }
             Input::Closed => {
-                if reflector.closed(*now).is_some() {
+                if reflector.on_closed(*now).is_some() {
                     self.failed_at = Some(*now);
                 }
             }
             Input::Failed(index) => {
                 let error = &self.errors[*index];
                 // If a server does not stream, pages are requested at once, but only once.
-                let reaction = reflector.failed(error, *now);
+                let reaction = reflector.on_failed(error, *now);
                 self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
             }
             Input::DeadlineCheck => self.time_out(),
@@ -177,7 +178,7 @@ impl Model {
     fn time_out(&mut self) {
         match self.reflector.check_deadline(self.now) {
             DeadlineCheck::Silent(duration) => {
-                self.reflector.failed(&SourceError::Silent(duration), self.now);
+                self.reflector.on_failed(&SourceError::Silent(duration), self.now);
                 self.failed_at = Some(self.now);
             }
             DeadlineCheck::Relist(_) => assert_eq!(self.reflector.deadline(), None),
@@ -255,18 +256,18 @@ proptest! {
                     continue;
                 }
                 NextStep::Request(Request::List(_)) => {
-                    reflector.opened(now);
-                    reflector.page(&list_end(Some(version), None), now);
+                    reflector.on_opened(now);
+                    reflector.on_page_end(&list_end(Some(version), None), now);
                     continue;
                 }
-                NextStep::Request(Request::Watch(_)) => reflector.opened(now),
+                NextStep::Request(Request::Watch(_)) => reflector.on_opened(now),
             }
-            reflector.bookmark(&bookmark(version, true), now);
+            reflector.on_bookmark(&bookmark(version, true), now);
             if reflector.position() == Some(&ResourceVersion::new(version)) {
                 return Ok(());
             }
             now += Duration::from_secs(2);
-            reflector.closed(now);
+            reflector.on_closed(now);
         }
         prop_assert!(false, "not recovered: {reflector:?}");
     }

@@ -62,7 +62,7 @@ fn a_deletion_is_never_stale() {
 #[test]
 fn a_change_whose_version_cannot_be_read_is_live_and_moves_nothing() {
     let mut driver = Driver::watching("7");
-    assert_eq!(driver.reflector.changed(Change::Modified, None, driver.now), ChangeKind::Live);
+    assert_eq!(driver.reflector.on_change(Change::Modified, None, driver.now), ChangeKind::Live);
     assert_eq!(driver.changed(Change::Modified, ""), ChangeKind::Live);
     assert_eq!(driver.bookmark(""), None);
     assert_eq!(driver.position().as_deref(), Some("7"));

@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use windlass_indexer::{HeadParser, Interner, Object, Reader, Store};
+use windlass_indexer::{HeadParser, Object, Reader, Store};
 
-use super::super::{Delta, DeltaFifo, FinalState, Listing};
+use super::super::{Delta, DeltaFifo, FinalState};
 use super::{begin, key_of};
+use crate::share::listing::Listing;
 
 const KEYS: [&str; 6] = ["a/x", "a/y", "a/z", "b/x", "b/y", "b/z"];
 
 /// What can happen next. Keys and scopes are numbers, and every step draws a new version.
 #[derive(Clone, Debug)]
 enum Step {
-    Add(usize, u8),
-    Update(usize, u8),
+    Change(usize, u8),
     Delete(usize, u8),
     Begin(usize),
     /// The list of the key's namespace has the object, in a new version or as it is held.
@@ -34,8 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let key = 0..KEYS.len();
     let uid = 0..2u8;
     let step = prop_oneof![
-        2 => (key.clone(), uid.clone()).prop_map(|(key, uid)| Step::Add(key, uid)),
-        2 => (key.clone(), uid.clone()).prop_map(|(key, uid)| Step::Update(key, uid)),
+        4 => (key.clone(), uid.clone()).prop_map(|(key, uid)| Step::Change(key, uid)),
         2 => (key.clone(), uid).prop_map(|(key, uid)| Step::Delete(key, uid)),
         2 => (0..2usize).prop_map(Step::Begin),
         6 => (key, 0..3u8).prop_map(|(key, uid)| Step::Listed(key, uid)),
@@ -53,18 +52,16 @@ fn object(key: &str, uid: u8, version: u64) -> Arc<Object> {
         "uid": uid.to_string(), "resourceVersion": version.to_string(),
     });
     let json = serde_json::json!({ "metadata": metadata }).to_string();
-    let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+    let head = HeadParser::default().parse(json.as_bytes()).expect("a head");
     Arc::new(Object::new(head, json.into_bytes()))
 }
 
 /// The same object by identity, not only by content.
 fn text(delta: &Delta) -> String {
     let word = match delta {
-        Delta::Added(_) => "added",
-        Delta::Updated(_) => "updated",
+        Delta::Changed(_) => "changed",
         Delta::Deleted { state: FinalState::Final, .. } => "deleted",
         Delta::Deleted { state: FinalState::LastKnown, .. } => "tombstone",
-        Delta::Replaced(_) => "replaced",
     };
     format!("{word} {:p}", Arc::as_ptr(delta.object()))
 }
@@ -171,15 +168,10 @@ impl World {
 
     fn step(&mut self, step: &Step) {
         match *step {
-            Step::Add(key, uid) => {
+            Step::Change(key, uid) => {
                 let object = self.object(key, uid);
-                self.fifo.add(Arc::clone(&object));
-                self.watched(key, Delta::Added(object));
-            }
-            Step::Update(key, uid) => {
-                let object = self.object(key, uid);
-                self.fifo.update(Arc::clone(&object));
-                self.watched(key, Delta::Updated(object));
+                self.fifo.change(Arc::clone(&object));
+                self.watched(key, Delta::Changed(object));
             }
             Step::Delete(key, uid) => self.delete(key, uid),
             Step::Listed(key, uid) => self.listed(key, uid),
@@ -229,16 +221,18 @@ impl World {
         {
             list.mark(held.head().key());
         } else {
-            self.fifo.replace(list, Arc::clone(&new));
-            self.model.push(Delta::Replaced(new));
+            list.mark(new.head().key());
+            self.fifo.change(Arc::clone(&new));
+            self.model.push(Delta::Changed(new));
         }
     }
 
     fn end(&mut self, scope: usize) {
         self.pop_all();
         let Some(Listed { list, marks }) = self.lists[scope].take() else { return };
-        let expected = self.model.end_list(&self.known, self.scopes[scope], &marks);
-        assert_eq!(self.fifo.end_replace(&list, &self.known), expected);
+        let gone = list.gone(&self.known);
+        assert_eq!(gone.len(), self.model.end_list(&self.known, self.scopes[scope], &marks));
+        gone.into_iter().map(Delta::tombstone).for_each(|tombstone| self.fifo.push(tombstone));
     }
 
     fn pop(&mut self) {
@@ -248,7 +242,7 @@ impl World {
         assert!(popped.iter().map(text).eq(expected.iter().map(text)));
         match &popped[popped.len() - 1] {
             Delta::Deleted { object, .. } => drop(self.store.delete(object.head().key())),
-            delta => drop(self.store.put(Arc::clone(delta.object()))),
+            Delta::Changed(object) => drop(self.store.put(Arc::clone(object))),
         }
     }
 

@@ -1,7 +1,0 @@
-//! Locks that ignore poisoning, for values that a panic cannot leave half changed.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -1,0 +1,304 @@
+//! The objects that a controller makes for an owner, as a set.
+//!
+//! ```text
+//!  prune: 1. note the kinds at the owner    so that a crash does not lose one
+//!         2. look what is there             in the caches, or at the server
+//!         3. apply what is wanted           in the order given
+//!         4. delete the rest                only if everything was applied
+//!         5. forget kinds without objects
+//! ```
+//!
+//! An object belongs to the set if the owner is its controller, by uid, and it has the label
+//! [`CONTROLLER_LABEL`] with the name of this controller. The reference alone is not enough: two
+//! controllers may make objects for one owner. And a label is better than the field manager: it can
+//! be selected, and caches have it, while they drop `managedFields`. Nothing else is ever deleted.
+//!
+//! Reading order: this file, `kinds` (what is noted), `existing` (what is there), `report`.
+
+mod existing;
+mod kinds;
+mod note;
+mod report;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+use windlass_indexer::ObjectKey;
+use windlass_informer::{Resource, StaticResource};
+
+use crate::api::live::access::Access;
+use crate::api::live::apply::ApplyChange;
+use crate::api::objects::AnyObject;
+use crate::api::write_options::WriteOptions;
+use crate::context::RunContext;
+use crate::error::Error;
+use existing::Present;
+use kinds::Kinds;
+use note::OwnerNote;
+
+pub(crate) use existing::CHECKED_OWNERS_MAX;
+pub use report::{Child, ChildrenReport, DeletedChild};
+
+/// The label of what a controller has made with [`Children`]: the name of the controller.
+pub const CONTROLLER_LABEL: &str = "windlass.dev/controller";
+
+/// The annotation in which the controller of this name notes at an owner of which kinds it has made
+/// [`Children`], as in `configmaps.v1,deployments.v1.apps`. Each controller has its own.
+pub fn children_annotation(controller: &str) -> String {
+    format!("children.windlass.dev/{}", label_value(controller))
+}
+
+/// Selects what the controller of this name has made with [`Children`]. An informer with this label
+/// selector caches nothing else.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use windlass_reconciler::{Watch, children_selector};
+///
+/// let ours = Watch::<ConfigMap>::new()
+///     .options(|options| options.label_selector(children_selector("website")));
+/// # drop(ours);
+/// ```
+pub fn children_selector(controller: &str) -> String {
+    format!("{CONTROLLER_LABEL}={}", label_value(controller))
+}
+
+/// The objects that a controller makes for an owner. See
+/// [`RunContext::children`](crate::RunContext::children).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+/// # use windlass_reconciler::{Action, Error, Reconcile, RunContext};
+/// # struct Shops;
+/// # fn settings(_: &ConfigMap) -> ConfigMap { ConfigMap::default() }
+/// # fn service(_: &ConfigMap) -> Service { Service::default() }
+/// # fn certificate(_: &ConfigMap) -> Option<Secret> { None }
+/// # impl Reconcile<ConfigMap> for Shops {
+/// async fn reconcile(&self, shop: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+///     let children = cx
+///         .children(&shop)
+///         .apply(settings(&shop))
+///         .apply(service(&shop))
+///         .apply_all(certificate(&shop)) // an `Option`: if there is none, an older one is deleted
+///         .prune()
+///         .await?;
+///     for gone in children.deleted() {
+///         cx.event(&shop).normal("Deleted", gone.to_string());
+///     }
+///     Ok(Action::Done)
+/// }
+/// # }
+/// ```
+///
+/// - What is added is applied in that order, by server-side apply, with `owner` as its controller.
+///   It gets the label [`CONTROLLER_LABEL`], and the namespace of the owner if it has none.
+/// - What this controller has made for this owner before, of whichever kind, and what is not in the
+///   set any more, is deleted. Nothing of anybody else is touched: an object that exists and that
+///   the owner does not control is refused.
+/// - The kinds are noted at the owner in the annotation of [`children_annotation`], before the
+///   first object of a kind is made. So the account needs the right to patch owners, and to delete
+///   each kind. What an earlier version made with [`Live::apply_owned`](crate::Live::apply_owned)
+///   has no label, and is not deleted unless it was part of a set once.
+///
+/// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
+/// if it has not changed since it was last applied, not even its status. For others, and if their
+/// cache has a label selector other than [`children_selector`], each object is applied and each
+/// kind is listed.
+///
+/// An owner has one set of each controller: a second set would delete what the first has made.
+#[must_use = "nothing is applied before `prune` is called"]
+pub struct Children<'a> {
+    cx: &'a RunContext,
+    owner: Result<OwnerNote<'a>, Error>,
+    /// The first thing that is wrong with what was added.
+    mistake: Option<Error>,
+    wanted: Vec<Wanted>,
+    options: WriteOptions<'a>,
+}
+
+/// An object of the set.
+struct Wanted {
+    resource: Resource,
+    key: ObjectKey,
+    body: Value,
+}
+
+impl<'a> Children<'a> {
+    pub(crate) fn new<O: AnyObject>(cx: &'a RunContext, owner: &O) -> Self {
+        let owner = OwnerNote::new(cx, owner);
+        Self { cx, owner, mistake: None, wanted: Vec::new(), options: WriteOptions::new() }
+    }
+
+    /// How objects are applied and deleted. Call it before objects are added.
+    pub fn with(self, options: WriteOptions<'a>) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Adds an object to the set.
+    pub fn apply<T: StaticResource + Serialize>(self, child: T) -> Self {
+        self.apply_of(&Resource::of::<T>(), child)
+    }
+
+    /// Adds several objects of one type: a list, or an `Option`.
+    pub fn apply_all<T: StaticResource + Serialize>(
+        self,
+        children: impl IntoIterator<Item = T>,
+    ) -> Self {
+        children.into_iter().fold(self, Self::apply)
+    }
+
+    /// Adds an object of a resource that is known at run time.
+    pub fn apply_of<T: kube::Resource + Serialize>(
+        mut self,
+        resource: &Resource,
+        child: T,
+    ) -> Self {
+        if let Err(error) = self.add(resource, child) {
+            self.mistake.get_or_insert(error);
+        }
+        self
+    }
+
+    fn add<T: kube::Resource + Serialize>(
+        &mut self,
+        resource: &Resource,
+        mut child: T,
+    ) -> Result<(), Error> {
+        let Ok(OwnerNote { owner, .. }) = &self.owner else { return Ok(()) };
+        let meta = child.meta_mut();
+        if resource.is_namespaced() && meta.namespace.as_deref().is_none_or(str::is_empty) {
+            meta.namespace = owner.namespace().map(str::to_owned);
+        }
+        let label = (CONTROLLER_LABEL.to_owned(), label_value(self.cx.controller()));
+        meta.labels.get_or_insert_default().extend([label]);
+        let access = Access { cx: self.cx, resource: resource.clone(), options: self.options };
+        let (key, body) = access.owned_body(&mut child, owner)?;
+        self.wanted.push(Wanted { resource: resource.clone(), key, body });
+        Ok(())
+    }
+
+    /// Applies the objects, and deletes those that were part of the set before and are not now.
+    /// Says what it did.
+    ///
+    /// # Errors
+    /// Returns the first error, and then does nothing more: if an object cannot be applied, none is
+    /// deleted. An [`OwnershipError`](crate::OwnershipError) says if an object belongs to somebody
+    /// else, or cannot be owned. A run that is repeated goes on where this one ended.
+    ///
+    /// # Cancel safety
+    /// Dropping it half-way leaves a part of the work done. The next run does the rest.
+    pub async fn prune(self) -> Result<ChildrenReport, Error> {
+        let Self { cx, owner, mistake, wanted, options } = self;
+        let mut owner = owner?;
+        if !cx.core.is_named {
+            return Err(unnamed(cx.controller()));
+        }
+        if let Some(mistake) = mistake.or_else(|| twice(&wanted)) {
+            return Err(mistake);
+        }
+        let access = |resource: &Resource| Access { cx, resource: resource.clone(), options };
+        let kinds = Kinds::of(wanted.iter().map(|wanted| wanted.resource.clone()));
+        if !options.is_dry {
+            owner.write(|noted| noted.union(&kinds)).await?;
+        }
+        let present = owner.find_existing(&kinds).await?;
+
+        let mut children = Vec::with_capacity(wanted.len());
+        for Wanted { resource, key, body } in &wanted {
+            let applied = access(resource).apply_owned(key, body.clone(), &owner.owner).await?;
+            let was_there = present.iter().any(|present| present.is(resource, &applied.head));
+            let change = match applied.change {
+                ApplyChange::Changed if was_there => ApplyChange::Kept,
+                change => change,
+            };
+            children.push(Child::new(resource, applied, change));
+        }
+
+        let mut deleted = Vec::new();
+        for Present { resource, head } in &present {
+            let is_it = |wanted: &Wanted| {
+                kinds::is_same(&wanted.resource, resource) && wanted.key == *head.key()
+            };
+            if head.deletion_timestamp().is_none() && !wanted.iter().any(is_it) {
+                // Only in the version that was looked at: its owner may have let it go since then.
+                let options = options.same_version();
+                let access = Access { cx, resource: resource.clone(), options };
+                let (uid, version) = (head.uid().to_string(), head.resource_version().to_string());
+                access.delete(head.key(), &uid, Some(&version)).await?;
+                deleted.push(DeletedChild { resource: resource.clone(), key: head.key().clone() });
+            }
+        }
+        if !options.is_dry {
+            owner.forget_empty(&kinds, &present).await?;
+        }
+        Ok(ChildrenReport { children, deleted })
+    }
+}
+
+/// The error about a controller that has the default name.
+fn unnamed(controller: &str) -> Error {
+    Error::msg(format!(
+        "the controller {controller:?} has only the default name: another operator for the same \
+         kind would have it, too, and each would delete the children of the other; give it a name \
+         of its own with ControllerBuilder::name"
+    ))
+    .terminal()
+}
+
+/// The error about an object that is in the set twice, if there is one.
+fn twice(wanted: &[Wanted]) -> Option<Error> {
+    let mut seen = BTreeSet::new();
+    let again = wanted.iter().find(|wanted| !seen.insert((&wanted.resource, &wanted.key)));
+    again.map(|Wanted { resource, key, .. }| {
+        let kind = resource.kind();
+        Error::msg(format!("the {kind} {key} is in the set of children twice: add it once"))
+    })
+}
+
+/// The name of a controller as the value of a label. One that no label can have is shortened, and
+/// made unique by a hash.
+fn label_value(controller: &str) -> String {
+    const LENGTH_MAX: usize = 63;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = controller.as_bytes();
+    let is_valid = bytes.len() <= LENGTH_MAX
+        && bytes.iter().all(|byte| is_allowed(*byte))
+        && is_edge(bytes.first())
+        && is_edge(bytes.last());
+    if is_valid {
+        return controller.to_owned();
+    }
+    // FNV-1a: it is stored, so it must not change with the version of a library.
+    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let hash = bytes.iter().fold(0x811c_9dc5, mix);
+    let plain = bytes.iter().map(|byte| if is_allowed(*byte) { char::from(*byte) } else { '-' });
+    let plain: String = plain.take(LENGTH_MAX - 10).collect();
+    format!("c{plain}-{hash:08x}")
+}
+
+impl fmt::Debug for Children<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.wanted.iter().map(|wanted| &wanted.key).collect();
+        f.debug_struct("Children").field("wanted", &keys).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_of_a_controller_becomes_a_label() {
+        assert_eq!(label_value("website"), "website");
+        assert_eq!(label_value("example.com/website"), "cexample.com-website-3bd5deb8");
+        assert_ne!(label_value("example.com/website"), label_value("example.com-website"));
+        let long = "x".repeat(200);
+        assert_eq!(label_value(&long).len(), 63);
+        assert!(label_value("ünïcode/").bytes().all(|byte| byte.is_ascii()));
+        assert!(label_value("").starts_with("c-"));
+    }
+}

@@ -1,0 +1,327 @@
+//! Server-side apply: of what a controller wants of an object, and of objects that it owns.
+//!
+//! The same body again costs no request, if a cache still shows what came of it: see
+//! [`Applied`](crate::api::applied).
+//!
+//! Whether an object may be taken over is decided before it is written:
+//!
+//! - If a cache shows the object, its owner is known.
+//! - Otherwise its metadata is read from the server, once: the next time its uid is known.
+//!
+//! The known uid is sent along. So if somebody else has created an object of the same name
+//! meanwhile, the server refuses the write.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use windlass_indexer::{Head, HeadParser, Object, ObjectKey, Uid};
+use windlass_informer::client::status_of;
+
+use super::Live;
+use super::access::{Access, STATUS, causes_of, has_code, request};
+use crate::api::applied::ApplyTarget;
+use crate::api::apply_conflict::ApplyConflict;
+use crate::api::objects::{AnyObject, ObjectRef};
+use crate::api::ownership::{Owner, OwnershipError};
+use crate::error::Error;
+use crate::writes::recording::WriteLog;
+
+/// The media type of what is applied. It is JSON, which is YAML, too.
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// The fields of the metadata that only the server writes. They are not applied.
+pub(crate) const SERVER_METADATA: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What an apply did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyChange {
+    /// The object did not exist.
+    Created,
+    /// The object has another version now.
+    Changed,
+    /// The object was as it should be.
+    Kept,
+}
+
+/// An object that was applied.
+pub(crate) struct AppliedObject {
+    pub(crate) head: Head,
+    pub(crate) change: ApplyChange,
+    /// As the server answered it, or as a cache has it.
+    pub(crate) bytes: Bytes,
+}
+
+impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
+    /// Server-side apply in the name of the controller, with force: sets the fields of `object`,
+    /// whoever wrote them before, and creates the object if it does not exist. Fields that the
+    /// controller applied before and that `object` lacks are removed. The status and what only the
+    /// server writes are left alone.
+    ///
+    /// If the controller has applied the same before, and its cache still shows the version that
+    /// came of it, nothing is sent. Then the object is returned as the cache has it, which is
+    /// without `managedFields`. This needs a cache of the whole objects: one with a transform, of
+    /// metadata, or with the resident layout does not count.
+    ///
+    /// # Errors
+    /// Returns the error of the server, or an error if the object has no name, or a namespaced one
+    /// no namespace. If it is not [forced](crate::WriteOptions::unforced), an
+    /// [`ApplyConflict`] says who has written the same fields.
+    pub async fn apply(self, object: &T) -> Result<T, Error> {
+        self.apply_part(object, None).await
+    }
+
+    /// Like [`apply`](Self::apply), but of the status and nothing else. The object has to exist.
+    ///
+    /// # Errors
+    /// As for [`apply`](Self::apply).
+    pub async fn apply_status(self, object: &T) -> Result<T, Error> {
+        self.apply_part(object, Some(STATUS)).await
+    }
+
+    /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
+    /// deleted with its owner. An existing object that `owner` does not control is left alone.
+    ///
+    /// The server is asked whether the object exists only if no cache shows it, and this controller
+    /// has not applied it before: once for each new object. If somebody else creates the object
+    /// between that question and the apply, the error comes after the write.
+    ///
+    /// # Errors
+    /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
+    /// else or cannot be owned by `owner`.
+    pub async fn apply_owned<O: AnyObject>(
+        self,
+        mut object: T,
+        owner: &impl ObjectRef<O>,
+    ) -> Result<T, Error> {
+        let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
+        let (key, body) = access.owned_body(&mut object, &owner)?;
+        let applied = access.apply_owned(&key, body, &owner).await?;
+        access.decode(&applied.bytes)
+    }
+
+    async fn apply_part(self, object: &T, part: Option<&'static str>) -> Result<T, Error> {
+        let access = self.access();
+        let key = access.key(object.meta(), "applied")?;
+        let body = access.apply_body(object, part)?;
+        let applied = access.apply(&key, body, part, None).await?;
+        access.decode(&applied.bytes)
+    }
+}
+
+impl Access<'_> {
+    /// The key of an object, and what is sent to apply it with `owner` as its controller.
+    pub(crate) fn owned_body<T: kube::Resource + Serialize>(
+        &self,
+        object: &mut T,
+        owner: &Owner,
+    ) -> Result<(ObjectKey, Value), Error> {
+        let key = self.key(object.meta(), "applied")?;
+        let (kind, is_cluster_scoped) = (self.resource.kind(), !self.resource.is_namespaced());
+        let mut owner = owner.clone();
+        if self.options.is_owner_unblocked {
+            owner = owner.non_blocking();
+        }
+        owner.own(object.meta_mut(), Some(kind), is_cluster_scoped)?;
+        Ok((key, self.apply_body(object, None)?))
+    }
+
+    /// What is sent to apply an object, or a part of it.
+    fn apply_body(&self, object: &impl Serialize, part: Option<&str>) -> Result<Value, Error> {
+        let mut body = self.body(object)?;
+        let Some(fields) = body.as_object_mut() else { return Ok(body) };
+        match part {
+            None => drop(fields.remove(STATUS)),
+            Some(part) => fields.retain(|field, _| {
+                matches!(field.as_str(), "apiVersion" | "kind" | "metadata") || field == part
+            }),
+        }
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|field, _| match part {
+                None => !SERVER_METADATA.contains(&field.as_str()),
+                Some(_) => matches!(field.as_str(), "name" | "namespace"),
+            });
+        }
+        Ok(body)
+    }
+
+    /// Applies a body, unless that is known to change nothing. With a uid, only an object that has
+    /// it is written.
+    pub(crate) async fn apply(
+        &self,
+        key: &ObjectKey,
+        mut body: Value,
+        part: Option<&'static str>,
+        uid: Option<&Uid>,
+    ) -> Result<AppliedObject, Error> {
+        let mut query = self.options.query(self.cx.controller());
+        if !self.options.is_unforced {
+            query.push(("force", "true"));
+        }
+        let applied = &self.cx.core.applied;
+        let (target, hash) = (self.target(key, part), applied.hash(&query, &body.to_string()));
+        let shown = self.shown(key);
+        if let Some(object) = &shown
+            && object.bytes().is_some()
+            && !self.options.is_dry
+            && !self.is_cache_outdated(key)
+            && applied.is_current(&target, hash, object.head())
+        {
+            let bytes = Bytes::from_owner(CachedBytes(Arc::clone(object)));
+            let head = object.head().clone();
+            return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
+        }
+        if let (Some(uid), Some(metadata)) =
+            (uid, body.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.insert("uid".to_owned(), uid.to_string().into());
+        }
+        let path = self.path(key, part);
+        let answer = self.send(request(Method::PATCH, &path, &query, APPLY_PATCH, &body)?).await;
+        let name = || format!("{} {key}", self.resource.kind());
+        let answer = answer.map_err(|error| ApplyConflict::explain(name, error))?;
+        let head = HeadParser::default().parse(answer.body())?;
+        if !self.options.is_dry {
+            applied.note(target, hash, &head);
+        }
+        let is_same = |shown: &Arc<Object>| {
+            let shown = shown.head();
+            shown.uid() == head.uid() && shown.resource_version() == head.resource_version()
+        };
+        let change = match answer.status() {
+            StatusCode::CREATED => ApplyChange::Created,
+            _ if shown.as_ref().is_some_and(is_same) => ApplyChange::Kept,
+            _ => ApplyChange::Changed,
+        };
+        Ok(AppliedObject { head, change, bytes: answer.into_body() })
+    }
+
+    /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
+    /// else.
+    pub(crate) async fn apply_owned(
+        &self,
+        key: &ObjectKey,
+        body: Value,
+        owner: &Owner,
+    ) -> Result<AppliedObject, Error> {
+        let (applied, target) = (&self.cx.core.applied, self.target(key, None));
+        let known = self.cached_uid(key, owner)?;
+        let mut known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
+            Some(uid) => Some(uid),
+            // A cache may lack an object that somebody else has just created, and an apply would
+            // take that over. So the first apply asks the server.
+            None => self.read_uid(key, owner).await?,
+        };
+        let result = match self.apply(key, body.clone(), None, known.as_ref()).await {
+            // The object is another one by now, or gone.
+            Err(error) if known.is_some() && is_other_uid(&error) => {
+                applied.forget(&target);
+                known = self.read_uid(key, owner).await?;
+                self.apply(key, body, None, known.as_ref()).await
+            }
+            result => result,
+        };
+        match result {
+            Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
+            // Somebody else has created it between the question and the answer.
+            Ok(result) if known.is_none() && result.change != ApplyChange::Created => {
+                applied.forget(&target);
+                Err(self.taken(key).into())
+            }
+            result => result,
+        }
+    }
+
+    /// Whether a cache may not show what this run, or an earlier one, has written to an object.
+    fn is_cache_outdated(&self, key: &ObjectKey) -> bool {
+        let has_unseen_write =
+            |(_, log): &(_, WriteLog)| log.has_unseen_write(&self.cx.core, &self.resource, key);
+        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_unseen_write)
+    }
+
+    /// The uid of an object that a cache shows.
+    ///
+    /// # Errors
+    /// Returns an error if it belongs to somebody else.
+    fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, OwnershipError> {
+        if self.is_cache_outdated(key) {
+            return Ok(None);
+        }
+        let sources = &self.cx.core.sources;
+        let cached = sources.find_cache(&self.resource, |cache| cache.reader().get(key));
+        cached.map(|object| self.uid_if_owned(object.head(), owner)).transpose()
+    }
+
+    /// Asks the server for the uid of an object; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Returns an error if it belongs to somebody else.
+    async fn read_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, Error> {
+        let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
+        let head = HeadParser::default().parse(&bytes)?;
+        Ok(Some(self.uid_if_owned(&head, owner)?))
+    }
+
+    fn uid_if_owned(&self, head: &Head, owner: &Owner) -> Result<Uid, OwnershipError> {
+        if owner.controls(head) { Ok(head.uid().clone()) } else { Err(self.taken(head.key())) }
+    }
+
+    fn taken(&self, key: &ObjectKey) -> OwnershipError {
+        let (kind, name) = (self.resource.kind().to_owned(), key.name().to_owned());
+        OwnershipError::Taken { kind, name }
+    }
+
+    /// The object as a cache has it that holds whole objects.
+    fn shown(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.cx.core.sources.find_cache(&self.resource, |cache| {
+            if cache.is_whole() { cache.reader().get(key) } else { None }
+        })
+    }
+
+    fn target(&self, key: &ObjectKey, part: Option<&'static str>) -> ApplyTarget {
+        let manager = self.options.field_manager.unwrap_or(self.cx.controller());
+        ApplyTarget {
+            resource: self.resource.clone(),
+            key: key.clone(),
+            subresource: part,
+            manager: manager.to_owned(),
+        }
+    }
+}
+
+/// The bytes of a cached object, shared with the cache.
+struct CachedBytes(Arc<Object>);
+
+impl AsRef<[u8]> for CachedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes().unwrap_or_default()
+    }
+}
+
+/// Whether an apply was refused because the object has another uid than the body, or is gone.
+fn is_other_uid(error: &Error) -> bool {
+    let has_words = |words| status_of(error.source()).is_some_and(|it| it.message.contains(words));
+    let is_conflict = has_code(error.source(), 409);
+    is_conflict && (has_words("uid mismatch") || has_words("UID in precondition"))
+        || causes_of(error.source(), 422).any(|cause| cause.field == "metadata.uid")
+}
+
+/// Whether an apply was refused because another object is the controller already.
+fn is_other_controller(error: &Error) -> bool {
+    causes_of(error.source(), 422).any(|cause| {
+        cause.field == "metadata.ownerReferences"
+            && cause.message.contains("Only one reference can have Controller set to true")
+    })
+}

@@ -1,0 +1,84 @@
+//! Plan mode: every key runs once, and nothing is stored.
+
+use tokio_util::sync::CancellationToken;
+use windlass_indexer::ObjectType;
+use windlass_workqueue::{Add, KeyStatus};
+
+use super::Controller;
+use super::run::pass_on;
+use crate::cause::Cause;
+use crate::controller::run_error::RunError;
+use crate::plan::{InPlan, Plan};
+use crate::shutdown::Shutdown;
+
+impl<K: ObjectType> Controller<K> {
+    /// What the controller would do to the cluster as it is now: runs every key once, with all
+    /// writes as server-side dry runs, and returns the differences. Nothing is stored.
+    ///
+    /// - The server defaults, validates and admits each write as usual. So a plan also shows what
+    ///   it would refuse. The account needs the same rights, and `get` on what it patches.
+    /// - Each write is compared with the object as it is stored. What a run reads after a write is
+    ///   not changed by it, and no run is woken by another: the plan is the first step of what
+    ///   would happen, not where it ends. Its events are not published.
+    /// - A run that fails is part of the plan. Retries and requeues are not.
+    ///
+    /// Afterwards, the controller cannot run: build another one.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    /// # use windlass_informer::SharedInformerFactory;
+    /// # use windlass_reconciler::{Action, Controller, Error, InPlan};
+    /// # use windlass_reconciler::{Reconcile, RunContext, Watch};
+    /// # struct Scaler;
+    /// # impl Reconcile<Deployment> for Scaler {
+    /// #     async fn reconcile(
+    /// #         &self,
+    /// #         _: std::sync::Arc<Deployment>,
+    /// #         _: &RunContext,
+    /// #     ) -> Result<Action, Error> {
+    /// #         Ok(Action::Done)
+    /// #     }
+    /// # }
+    /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let builder = Controller::of(Watch::<Deployment>::new()).in_plan(InPlan::Run);
+    /// let controller = builder.build(&SharedInformerFactory::new(client), Scaler)?;
+    /// println!("{}", controller.plan().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the controller has not said by
+    /// [`in_plan`](crate::ControllerBuilder::in_plan) what it does, or has run already, and if a
+    /// cache does not sync in time.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the runs that are under way are cancelled.
+    pub async fn plan(&self) -> Result<Plan, RunError> {
+        match self.in_plan {
+            None => return Err(RunError::NotInPlan),
+            Some(InPlan::Skip) => return Ok(Plan::skipped(self.name())),
+            Some(InPlan::Run) => {}
+        }
+        // `is_running` is never reset, so `run` is refused from now on: the queue is shut down
+        // below.
+        self.begin()?;
+        let plan = self.core().plan.get_or_init(Default::default);
+        self.wait_for_sync().await?;
+        // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
+        let is_delayed = |status: &KeyStatus<_, _>| {
+            status.next_run.as_ref().is_some_and(|run| run.due.is_some())
+        };
+        for status in self.queue().snapshot().keys.into_iter().filter(is_delayed) {
+            self.core().enqueuer.add(status.key, Add::now(), Cause::Timer, None);
+        }
+        // The workers end when all keys have run.
+        self.queue().shut_down();
+        let mut workers = self.start_workers(&CancellationToken::new(), &Shutdown::new());
+        while let Some(ended) = workers.join_next().await {
+            ended.unwrap_or_else(pass_on);
+        }
+        let plan = std::mem::take(&mut *plan.lock());
+        Ok(plan.finish(self.name()))
+    }
+}

@@ -1,0 +1,71 @@
+//! Waiting for the caches of a controller, before its first run.
+
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+use windlass_indexer::ObjectType;
+
+use super::Controller;
+use crate::controller::run_error::RunError;
+use crate::sources::source::Source;
+
+/// How often a controller that waits for a cache repeats why the cache cannot sync.
+const TROUBLE_EVERY: Duration = Duration::from_secs(10);
+
+/// Longer sync timeouts are capped at this, because adding them to an `Instant` may overflow.
+const SYNC_TIMEOUT_MAX: Duration = Duration::from_hours(24 * 365);
+
+impl<K: ObjectType> Controller<K> {
+    /// Starts the informers, and waits until all of their caches and handlers are synced, at most
+    /// for the [sync timeout](crate::ControllerBuilder::sync_timeout).
+    ///
+    /// # Errors
+    /// Returns an error if a cache does not sync in time, or an informer has stopped.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the informers go on.
+    pub async fn wait_for_sync(&self) -> Result<(), RunError> {
+        self.core().factory.start();
+        let began = Instant::now();
+        let deadline = began + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
+        let sources = self.core().sources.all();
+        for source in sources.into_iter().filter(|source| !source.is_late) {
+            let synced = async {
+                tokio::select! {
+                    synced = source.wait_for_sync() => synced,
+                    never = self.warn_of_trouble(&source) => match never {},
+                }
+            };
+            match timeout_at(deadline, synced).await {
+                Ok(true) => {}
+                // The source was removed meanwhile.
+                Ok(false) if source.removed.is_cancelled() => {}
+                Ok(false) => return Err(RunError::ended(source.cache.status())),
+                Err(_) => {
+                    return Err(RunError::not_synced(&source.cache.status(), self.sync_timeout));
+                }
+            }
+        }
+        // Once: a manager waits for the caches before it runs the controller, which waits again.
+        if !self.is_synced.swap(true, Ordering::Relaxed) {
+            let (objects, took) = (self.lister().len(), began.elapsed());
+            tracing::info!(controller = self.name(), objects, ?took, "the caches are complete");
+        }
+        Ok(())
+    }
+
+    /// Warns while the server refuses to list or watch a source. Never returns.
+    async fn warn_of_trouble(&self, source: &Source) -> Infallible {
+        let mut pause = Duration::from_secs(1);
+        loop {
+            sleep(pause).await;
+            if let Some(trouble) = RunError::trouble(&source.cache.status()) {
+                let controller = &*self.core().controller;
+                tracing::warn!(controller, "no object is reconciled before the cache of {trouble}");
+                pause = TROUBLE_EVERY;
+            }
+        }
+    }
+}

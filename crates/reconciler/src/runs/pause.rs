@@ -1,0 +1,65 @@
+//! Whether an object is paused: an annotation asks the controller to leave it alone.
+//!
+//! Heads have no annotations, because most of them are long and nobody reads them. So they are read
+//! from the bytes of the object, after a search that rules out most objects. A resident cache has
+//! no bytes, so building a controller that reads annotations from one is an error.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use windlass_indexer::Object;
+
+/// The annotation that pauses an object if its value is `true`, unless the controller has
+/// [another one](crate::ControllerBuilder::paused_by).
+pub const PAUSED_ANNOTATION: &str = "windlass.dev/paused";
+
+/// The annotation that pauses an object; `None` if nothing does.
+#[derive(Clone)]
+pub(crate) struct Pause(Option<Arc<str>>);
+
+#[derive(Deserialize)]
+struct OnlyMetadata<'a> {
+    #[serde(borrow)]
+    metadata: OnlyAnnotations<'a>,
+}
+
+#[derive(Deserialize)]
+struct OnlyAnnotations<'a> {
+    #[serde(borrow, default)]
+    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+impl Pause {
+    pub(crate) fn by(annotation: Option<&str>) -> Self {
+        Self(annotation.map(Into::into))
+    }
+
+    /// The name of the annotation.
+    pub(crate) fn annotation(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    pub(crate) fn is_paused(&self, object: &Object) -> bool {
+        let Some(name) = &self.0 else { return false };
+        annotation(object, name).is_some_and(|value| value == "true")
+    }
+
+    /// Whether one of two versions of an object is paused, and the other is not.
+    pub(crate) fn has_changed(&self, old: &Object, new: &Object) -> bool {
+        old.head().annotations_hash() != new.head().annotations_hash()
+            && self.is_paused(old) != self.is_paused(new)
+    }
+}
+
+/// The value of an annotation of a cached object, which is not decoded.
+pub(crate) fn annotation(object: &Object, name: &str) -> Option<String> {
+    let text = std::str::from_utf8(object.bytes()?).ok()?;
+    // Servers write names of annotations as they are, without escapes.
+    if !text.contains(name) {
+        return None;
+    }
+    let object: OnlyMetadata<'_> = serde_json::from_str(text).ok()?;
+    object.metadata.annotations?.remove(name).map(Cow::into_owned)
+}

@@ -1,0 +1,109 @@
+//! Streams that wake keys: those of the user, and watches whose mapper is awaited.
+//!
+//! A controller polls its streams while it runs. When it stops, the streams that have not ended
+//! wait here for its next run. They can be added at any time.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use windlass_indexer::{ObjectKey, Reader};
+
+use crate::cause::Cause;
+use crate::sources::enqueue::Enqueuer;
+
+/// What a stream wakes.
+pub(crate) enum Wake {
+    /// One key.
+    Key(ObjectKey, Cause),
+    /// Every object of the controller.
+    All(Cause),
+}
+
+/// A stream, with its name.
+pub(crate) struct KeyStream {
+    pub(crate) name: Arc<str>,
+    pub(crate) wakes: Pin<Box<dyn Stream<Item = Wake> + Send>>,
+}
+
+/// The streams of a controller.
+#[derive(Default)]
+pub(crate) struct Streams {
+    /// Streams that are not polled now.
+    waiting: Mutex<Vec<KeyStream>>,
+    /// Tells the running controller that there is another one.
+    added: Notify,
+}
+
+impl KeyStream {
+    /// Wakes every key that the stream yields.
+    pub(crate) fn of_keys(
+        name: impl Into<Arc<str>>,
+        keys: impl Stream<Item = ObjectKey> + Send + 'static,
+    ) -> Self {
+        Self::of(name.into(), keys, Wake::Key)
+    }
+
+    /// Wakes all keys whenever the stream yields something.
+    pub(crate) fn of_all<T>(
+        name: impl Into<Arc<str>>,
+        occasions: impl Stream<Item = T> + Send + 'static,
+    ) -> Self {
+        Self::of(name.into(), occasions, |_, cause| Wake::All(cause))
+    }
+
+    fn of<T>(
+        name: Arc<str>,
+        items: impl Stream<Item = T> + Send + 'static,
+        wake: impl Fn(T, Cause) -> Wake + Send + 'static,
+    ) -> Self {
+        let cause = Cause::Source(Arc::clone(&name));
+        Self { name, wakes: Box::pin(items.map(move |item| wake(item, cause.clone()))) }
+    }
+
+    /// Enqueues what the stream wakes. Returns the stream if it has not ended.
+    pub(crate) async fn enqueue_all(
+        mut self,
+        enqueuer: Enqueuer,
+        objects: Reader,
+        stop: CancellationToken,
+    ) -> Option<Self> {
+        while let Some(next) = stop.run_until_cancelled(self.wakes.next()).await {
+            match next {
+                Some(Wake::Key(key, cause)) => enqueuer.wake(key, cause),
+                Some(Wake::All(cause)) => {
+                    for object in &objects.snapshot().all() {
+                        enqueuer.wake(object.head().key().clone(), cause.clone());
+                    }
+                }
+                None => {
+                    let controller = &*enqueuer.controller;
+                    tracing::debug!(controller, stream = &*self.name, "a stream of keys has ended");
+                    return None;
+                }
+            }
+        }
+        Some(self)
+    }
+}
+
+impl Streams {
+    /// Adds a stream, which is polled as soon as the controller runs.
+    pub(crate) fn add(&self, stream: KeyStream) {
+        self.waiting.lock().push(stream);
+        self.added.notify_one();
+    }
+
+    /// The streams that nobody polls yet.
+    pub(crate) fn take_waiting(&self) -> Vec<KeyStream> {
+        std::mem::take(&mut self.waiting.lock())
+    }
+
+    /// Waits until a stream was added. Cancel safe.
+    pub(crate) async fn wait_for_more(&self) {
+        self.added.notified().await;
+    }
+}
