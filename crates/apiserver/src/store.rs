@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use history::Change;
+use history::EventKind;
 pub(crate) use history::{Event, encode_line};
 
 use crate::kinds::{KindId, Registered};
@@ -135,8 +135,8 @@ impl Store {
         let new = Arc::new(Stored::new(object, self.revision, kind, version));
         let table = self.tables.entry(kind.storage).or_default();
         let change = match table.objects.insert(key.clone(), new.clone()) {
-            None => Change::Added,
-            Some(old) => Change::Modified { old },
+            None => EventKind::Added,
+            Some(old) => EventKind::Modified { old },
         };
         table.record(Event::new(key.clone(), change, new.clone()), self.window);
         new
@@ -148,7 +148,8 @@ impl Store {
         let old = table.objects.remove(key)?;
         self.revision += 1;
         let last = Arc::new(old.at_revision(self.revision, kind));
-        table.record(Event::new(key.clone(), Change::Deleted { old }, last.clone()), self.window);
+        table
+            .record(Event::new(key.clone(), EventKind::Deleted { old }, last.clone()), self.window);
         Some(last)
     }
 

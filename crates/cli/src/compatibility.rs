@@ -142,7 +142,7 @@ fn version(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
     if old["additionalPrinterColumns"] != new["additionalPrinterColumns"] {
         findings.fine(path, "the columns of `kubectl get` differ");
     }
-    let root = schema::Place { definition: path, field: String::new() };
+    let root = schema::SchemaPath { definition: path, field: String::new() };
     let schema = |of: &Value| of["schema"]["openAPIV3Schema"].clone();
     schema::compare(&root, &schema(old), &schema(new), findings);
 }

@@ -142,7 +142,7 @@ pub(crate) struct IndexedValue {
 
 /// A position in an index: before all entries of a value, or at one of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place<'a> {
+pub(crate) struct IndexPosition<'a> {
     pub(crate) value: &'a str,
     pub(crate) key: Option<KeyRef<'a>>,
 }
@@ -216,7 +216,7 @@ impl fmt::Debug for Registered {
 impl Tree<IndexEntry> {
     /// The shared copy of a value, if an entry has it already, or a new one.
     pub(crate) fn share(&self, value: &str) -> Arc<str> {
-        let first = self.from(Place { value, key: None }).next();
+        let first = self.from(IndexPosition { value, key: None }).next();
         let known = first.filter(|entry| *entry.value == *value);
         known.map_or_else(|| value.into(), |entry| Arc::clone(&entry.value))
     }
@@ -224,22 +224,22 @@ impl Tree<IndexEntry> {
 
 impl Entry for IndexEntry {
     type Bound = (Arc<str>, ObjectKey);
-    type Probe<'a> = Place<'a>;
+    type SearchKey<'a> = IndexPosition<'a>;
 
     fn bound(&self) -> Self::Bound {
         (Arc::clone(&self.value), self.object.head().key().clone())
     }
 
-    fn probe(&self) -> Place<'_> {
-        Place { value: &self.value, key: Some(self.object.head().key().as_ref()) }
+    fn search_key(&self) -> IndexPosition<'_> {
+        IndexPosition { value: &self.value, key: Some(self.object.head().key().as_ref()) }
     }
 
-    fn compare(&self, probe: Place<'_>) -> Ordering {
-        self.probe().cmp(&probe)
+    fn compare(&self, sought: IndexPosition<'_>) -> Ordering {
+        self.search_key().cmp(&sought)
     }
 
-    fn compare_bound((value, key): &Self::Bound, probe: Place<'_>) -> Ordering {
-        Place { value, key: Some(key.as_ref()) }.cmp(&probe)
+    fn compare_bound((value, key): &Self::Bound, sought: IndexPosition<'_>) -> Ordering {
+        IndexPosition { value, key: Some(key.as_ref()) }.cmp(&sought)
     }
 }
 

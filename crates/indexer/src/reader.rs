@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::IndexError;
-use crate::index::{Index, IndexValue, LookUp, Place};
+use crate::index::{Index, IndexPosition, IndexValue, LookUp};
 use crate::key::KeyRef;
 use crate::object::Object;
 use crate::parser::HeadParser;
@@ -150,7 +150,7 @@ impl Snapshot {
             values.push(Arc::clone(&entry.value));
             // No text is between a text and the same one with a zero byte at its end.
             let after = format!("{}\0", entry.value);
-            next = entries.from(Place { value: &after, key: None }).next();
+            next = entries.from(IndexPosition { value: &after, key: None }).next();
         }
         Ok(values)
     }
@@ -207,7 +207,7 @@ impl<'a> IntoIterator for &'a Selection {
             self.by_index.as_ref().map(|(number, value)| (*number, value.as_ref().into()));
         let objects: Self::IntoIter = match (by_index.or_else(|| self.label_index()), start) {
             (Some((number, value)), key) => {
-                let entries = indexes[number].entries.from(Place { value: &value, key });
+                let entries = indexes[number].entries.from(IndexPosition { value: &value, key });
                 let entries = entries.take_while(move |entry| *entry.value == *value);
                 Box::new(entries.map(|entry| &entry.object))
             }

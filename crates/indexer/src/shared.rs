@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::decoder::{TypeDecoder, TypeView};
 use crate::error::{DecodeError, IndexError, short_name};
-use crate::index::{Index, IndexEntry, IndexedValue, Place, Registered};
+use crate::index::{Index, IndexEntry, IndexPosition, IndexedValue, Registered};
 use crate::interner::Interner;
 use crate::key::{KeyRef, ObjectKey};
 use crate::map::ObjectMap;
@@ -212,7 +212,7 @@ impl Trees {
         indexed: impl IntoIterator<Item = &'p IndexedValue>,
     ) {
         for entry in indexed {
-            let place = Place { value: &entry.value, key: Some(key) };
+            let place = IndexPosition { value: &entry.value, key: Some(key) };
             self.indexes[entry.index].entries.remove(place);
         }
     }
@@ -246,21 +246,21 @@ impl IndexTree {
 
 impl Entry for Stored {
     type Bound = ObjectKey;
-    type Probe<'a> = KeyRef<'a>;
+    type SearchKey<'a> = KeyRef<'a>;
 
     fn bound(&self) -> ObjectKey {
         self.object.head().key().clone()
     }
 
-    fn probe(&self) -> KeyRef<'_> {
+    fn search_key(&self) -> KeyRef<'_> {
         self.object.head().key().as_ref()
     }
 
-    fn compare(&self, probe: KeyRef<'_>) -> Ordering {
-        self.probe().cmp(&probe)
+    fn compare(&self, sought: KeyRef<'_>) -> Ordering {
+        self.search_key().cmp(&sought)
     }
 
-    fn compare_bound(bound: &ObjectKey, probe: KeyRef<'_>) -> Ordering {
-        bound.as_ref().cmp(&probe)
+    fn compare_bound(bound: &ObjectKey, sought: KeyRef<'_>) -> Ordering {
+        bound.as_ref().cmp(&sought)
     }
 }

@@ -31,12 +31,12 @@ pub(crate) trait Entry: Clone {
     /// The owned position of an entry.
     type Bound: Clone;
     /// The borrowed position of an entry, or a position between entries.
-    type Probe<'a>: Copy;
+    type SearchKey<'a>: Copy;
 
     fn bound(&self) -> Self::Bound;
-    fn probe(&self) -> Self::Probe<'_>;
-    fn compare(&self, probe: Self::Probe<'_>) -> Ordering;
-    fn compare_bound(bound: &Self::Bound, probe: Self::Probe<'_>) -> Ordering;
+    fn search_key(&self) -> Self::SearchKey<'_>;
+    fn compare(&self, sought: Self::SearchKey<'_>) -> Ordering;
+    fn compare_bound(bound: &Self::Bound, sought: Self::SearchKey<'_>) -> Ordering;
 }
 
 #[derive(Clone)]
@@ -85,11 +85,11 @@ impl<E: Entry> Tree<E> {
         replaced
     }
 
-    /// Removes the entry at `probe`.
-    pub(crate) fn remove(&mut self, probe: E::Probe<'_>) -> Option<E> {
+    /// Removes the entry at `sought`.
+    pub(crate) fn remove(&mut self, sought: E::SearchKey<'_>) -> Option<E> {
         // A path is copied only if there is something to remove.
-        self.get(probe)?;
-        let removed = Node::remove(&mut self.root, probe);
+        self.get(sought)?;
+        let removed = Node::remove(&mut self.root, sought);
         while let Node::Inner(children) = &*self.root
             && let [only] = &children[..]
         {
@@ -99,9 +99,9 @@ impl<E: Entry> Tree<E> {
         removed
     }
 
-    pub(crate) fn get(&self, probe: E::Probe<'_>) -> Option<&E> {
-        let entry = self.from(probe).next()?;
-        (entry.compare(probe) == Ordering::Equal).then_some(entry)
+    pub(crate) fn get(&self, sought: E::SearchKey<'_>) -> Option<&E> {
+        let entry = self.from(sought).next()?;
+        (entry.compare(sought) == Ordering::Equal).then_some(entry)
     }
 
     pub(crate) fn iter(&self) -> Iter<'_, E> {
@@ -110,12 +110,12 @@ impl<E: Entry> Tree<E> {
         iter
     }
 
-    /// Iterates from `probe` on.
-    pub(crate) fn from(&self, probe: E::Probe<'_>) -> Iter<'_, E> {
+    /// Iterates from `sought` on.
+    pub(crate) fn from(&self, sought: E::SearchKey<'_>) -> Iter<'_, E> {
         let mut iter = Iter { path: Vec::new(), leaf: [].iter() };
-        iter.descend(&self.root, |children| child_at::<E>(children, probe));
+        iter.descend(&self.root, |children| child_at::<E>(children, sought));
         let entries = iter.leaf.as_slice();
-        let before = entries.partition_point(|entry| entry.compare(probe) == Ordering::Less);
+        let before = entries.partition_point(|entry| entry.compare(sought) == Ordering::Less);
         iter.leaf = entries[before..].iter();
         iter
     }
@@ -126,9 +126,9 @@ impl<E: Entry> Tree<E> {
     }
 }
 
-/// The child to which `probe` belongs.
-fn child_at<E: Entry>(children: &[Child<E>], probe: E::Probe<'_>) -> usize {
-    let is_before = |child: &Child<E>| E::compare_bound(&child.bound, probe) != Ordering::Greater;
+/// The child to which `sought` belongs.
+fn child_at<E: Entry>(children: &[Child<E>], sought: E::SearchKey<'_>) -> usize {
+    let is_before = |child: &Child<E>| E::compare_bound(&child.bound, sought) != Ordering::Greater;
     children.partition_point(is_before).saturating_sub(1)
 }
 
@@ -151,7 +151,7 @@ impl<E: Entry> Node<E> {
     fn insert(node: &mut Arc<Self>, entry: E) -> (Option<E>, Option<Child<E>>) {
         match Arc::make_mut(node) {
             Self::Leaf(entries) => {
-                match entries.binary_search_by(|other| other.compare(entry.probe())) {
+                match entries.binary_search_by(|other| other.compare(entry.search_key())) {
                     Ok(at) => (Some(std::mem::replace(&mut entries[at], entry)), None),
                     Err(at) => {
                         let right = insert_at(entries, at, entry);
@@ -160,7 +160,7 @@ impl<E: Entry> Node<E> {
                 }
             }
             Self::Inner(children) => {
-                let at = child_at::<E>(children, entry.probe());
+                let at = child_at::<E>(children, entry.search_key());
                 let (replaced, split) = Self::insert(&mut children[at].node, entry);
                 let right = split.and_then(|split| insert_at(children, at + 1, split));
                 (replaced, right.map(|right| Self::Inner(right).into_child()))
@@ -168,15 +168,15 @@ impl<E: Entry> Node<E> {
         }
     }
 
-    fn remove(node: &mut Arc<Self>, probe: E::Probe<'_>) -> Option<E> {
+    fn remove(node: &mut Arc<Self>, sought: E::SearchKey<'_>) -> Option<E> {
         match Arc::make_mut(node) {
             Self::Leaf(entries) => {
-                let at = entries.binary_search_by(|other| other.compare(probe)).ok()?;
+                let at = entries.binary_search_by(|other| other.compare(sought)).ok()?;
                 Some(remove_at(entries, at))
             }
             Self::Inner(children) => {
-                let at = child_at::<E>(children, probe);
-                let removed = Self::remove(&mut children[at].node, probe);
+                let at = child_at::<E>(children, sought);
+                let removed = Self::remove(&mut children[at].node, sought);
                 if children[at].node.is_empty() {
                     remove_at(children, at);
                 }

@@ -73,7 +73,7 @@
 //!   reasons in [`Relist`](observe::Relist), and when a resource that was missing (404) returns.
 //!   Each wait is random, up to a bound that doubles from 0.8 to 30 seconds, and is added to the
 //!   time in `Retry-After`. Each watched namespace has its own backoff. [`ReflectorConfig`] has the
-//!   settings, and `reflect/reflector.rs` explains all rules.
+//!   settings, and `reflector.rs` explains all rules.
 //! - A list is processed as it arrives, and is never held as a whole: unchanged objects are only
 //!   marked, new and changed ones are applied at once, and in the end unmarked ones are deleted. So
 //!   during a relist a part of the cache is newer than the rest. An interrupted list deletes
@@ -96,56 +96,57 @@
 //!
 //! | type | file | created by | what is new in it |
 //! |---|---|---|---|
-//! | `Change` | `decode/frames/frame.rs` | `Frames` | what the server says, and the bytes |
-//! | `Received` | `share/judge.rs` | `Feed` | the head; whether it belongs to a list |
-//! | `Delta` | `share/delta_fifo.rs` | `Judge` | it is newer than what is cached or queued |
-//! | `Notice` | `share/backlog.rs` | `Cache` | the version that it replaces in the store |
-//! | [`Event`] | `share/event.rs` | `Listener` | the type of the objects |
+//! | `Frame` | `decode/frames/frame.rs` | `Frames` | what the server says, and the bytes |
+//! | `Received` | `cache/judge.rs` | `Feed` | the head; whether it belongs to a list |
+//! | `Delta` | `cache/delta_fifo.rs` | `Judge` | it is newer than what is cached or queued |
+//! | `Notice` | `cache/backlog.rs` | `Cache` | the version that it replaces in the store |
+//! | [`Event`] | `cache/event.rs` | `Listener` | the type of the objects |
 //!
 //! # Reading order of the source
 //!
 //! - `transport`: the HTTP stack (`client`), and the requests of lists and watches (`source`).
 //! - `decode`: from bytes to objects (`frames`, `compact`, `ingest`).
-//! - `reflect`: what to request next (`reflector`), and the task that sends and reads (`feed`), and
-//!   how far it is (`position`).
-//! - `share`: which objects are new (`judge`, `listing`), `delta_fifo`, the `cache`, its handlers
-//!   (`backlog`, `listener`), the tasks of an informer (`engine`), and what users hold (`informer`,
-//!   `registry`, `factory`).
+//! - `reflector`: what to request next; it does no I/O.
+//! - `cache`: which objects are new (`judge`, `listing`), the order in which they are applied
+//!   (`delta_fifo`), and how handlers get them (`backlog`, `listener`, `event`).
+//! - `share`: the task that sends requests and reads answers (`feed`), all tasks of an informer
+//!   (`engine`), and what users hold (`informer`, `registry`, `factory`); whether a cache shows a
+//!   write, and how it would show it (`informer_cache`, `overlay`).
 //! - `telemetry`: status, observers, log lines, metrics.
-//! - `informer_cache`, `overlay`: whether a cache shows a write, and how it would show it.
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod decode;
 mod error;
-mod informer_cache;
 mod lock;
-mod overlay;
-mod reflect;
+mod reflector;
 mod resource;
 mod share;
 mod telemetry;
 mod transport;
 
+pub use cache::delta_fifo::FinalState;
+pub use cache::event::{Event, Handler, filtered};
+pub use cache::listener::HandlerOptions;
 pub use decode::compact::ManagedFields;
 pub use decode::frames::Status;
 pub use decode::transform::Transform;
 pub use error::{InformerError, InformerFailure, NotSynced, Stopped};
-pub use informer_cache::{InformerCache, Written};
-pub use reflect::reflector::{BackoffConfig, ReflectorConfig};
+pub use reflector::{BackoffConfig, ReflectorConfig};
 pub use resource::{Resource, Scope, StaticResource};
-pub use share::delta_fifo::FinalState;
-pub use share::event::{Event, Handler, filtered};
 pub use share::factory::{FactoryBuilder, SharedInformerFactory};
 pub use share::informer::SharedInformer;
-pub use share::listener::{HandlerOptions, HandlerStatus};
+pub use share::informer_cache::{InformerCache, Written};
 pub use share::options::InformerOptions;
 pub use share::registration::{Registration, Subscription};
 #[cfg(feature = "prometheus")]
 pub use telemetry::prometheus::InformerMetrics;
 #[cfg(feature = "prometheus")]
 pub use telemetry::requests::RequestMetrics;
-pub use telemetry::status::{Activity, Counts, FeedStatus, InformerPhase, InformerStatus};
+pub use telemetry::status::{
+    Activity, Counts, FeedStatus, HandlerStatus, InformerPhase, InformerStatus,
+};
 pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError};
 pub use transport::discovery::DiscoveryError;
 pub use transport::source::SourceError;
@@ -162,14 +163,14 @@ pub mod client {
 pub mod evidence {
     //! Which rights the requests of a program need, as a test has seen them.
 
-    pub use crate::transport::evidence::{Evidence, Need, Place, Right, SentBy};
+    pub use crate::transport::evidence::{Evidence, Need, Right, RightScope, SentBy};
 }
 
 pub mod observe {
     //! For metrics of your own: what happens to lists, watches and requests.
 
-    pub use crate::decode::frames::Change;
-    pub use crate::reflect::reflector::{ListFault, Reaction, Relist};
+    pub use crate::decode::frames::EventType;
+    pub use crate::reflector::{ListFault, Reaction, Relist};
     pub use crate::telemetry::observer::{Observation, Observer, StatusHandle};
     pub use crate::telemetry::status::Progress;
     pub use crate::transport::client::{FinishedRequest, RequestObserver, RequestOutcome};

@@ -35,7 +35,7 @@ pub(crate) struct Candidacy {
 }
 
 /// A change of the leadership.
-pub(crate) enum Change {
+pub(crate) enum LeadershipChange {
     /// This replica leads.
     Leads,
     /// This replica no longer leads.
@@ -77,11 +77,11 @@ impl Candidacy {
     }
 
     /// Contends for the Lease, and waits until this replica leads, or no longer leads. After
-    /// [`Lost`](Change::Lost), all leader-only work must have ended before this is called again.
+    /// [`Lost`](LeadershipChange::Lost), all leader-only work must have ended before this is called again.
     ///
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.
-    pub(crate) async fn wait_for_change(&mut self) -> Change {
+    pub(crate) async fn wait_for_change(&mut self) -> LeadershipChange {
         if self.ended.is_none() {
             self.start();
         }
@@ -93,15 +93,15 @@ impl Candidacy {
             ended = ended => {
                 (self.ended, self.is_leading) = (None, false);
                 match ended {
-                    Ok(ElectionEnd::Lost) => Change::Lost(self.on_lost),
+                    Ok(ElectionEnd::Lost) => LeadershipChange::Lost(self.on_lost),
                     // The manager is stopping.
                     Ok(ElectionEnd::Stopped) => std::future::pending().await,
-                    Err(_) => Change::Failed(self.election.wait_for_failure().await),
+                    Err(_) => LeadershipChange::Failed(self.election.wait_for_failure().await),
                 }
             }
             () = leads, if !self.is_leading => {
                 self.is_leading = true;
-                Change::Leads
+                LeadershipChange::Leads
             }
         }
     }

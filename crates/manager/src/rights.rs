@@ -10,7 +10,7 @@ pub(crate) use review::Review;
 
 use std::sync::Arc;
 
-use windlass_informer::evidence::{Evidence, Need, Place, Right};
+use windlass_informer::evidence::{Evidence, Need, Right, RightScope};
 use windlass_webhook::ClientTarget;
 
 use crate::controllers::AnyController;
@@ -31,7 +31,7 @@ struct Declared {
     right: Right,
     reason: String,
     when: When,
-    /// The namespaces that the review asks about. `None` means all namespaces; for [`Place::Own`],
+    /// The namespaces that the review asks about. `None` means all namespaces; for [`RightScope::Own`],
     /// it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
@@ -89,7 +89,7 @@ impl Rights {
         let mut rights = Self { options, declared: Vec::new() };
         if let Some(lease) = &manager.lease {
             let reason = format!("the leader is elected by the Lease {lease}");
-            let leases = resource("coordination.k8s.io", "leases", Place::Own);
+            let leases = resource("coordination.k8s.io", "leases", RightScope::Own);
             let namespace = rights.options.leader_election_namespace.clone();
             let namespace = namespace.filter(|namespace| !namespace.is_empty());
             rights.add(&["get", "create", "update"], &leases, &reason, &When::LeaderElect);
@@ -103,7 +103,7 @@ impl Rights {
             rights.add_webhooks(webhooks);
         }
         if !manager.controllers.is_empty() {
-            let events = resource("events.k8s.io", "events", Place::Watched);
+            let events = resource("events.k8s.io", "events", RightScope::Watched);
             rights.add(&["create", "patch"], &events, "runs record events", &When::Always);
             let namespaces = rights.options.namespaces();
             let everywhere = namespaces.is_empty().then_some(None);
@@ -116,7 +116,7 @@ impl Rights {
             ("authentication.k8s.io", "tokenreviews"),
             ("authorization.k8s.io", "subjectaccessreviews"),
         ] {
-            let reviews = resource(group, plural, Place::Cluster);
+            let reviews = resource(group, plural, RightScope::Cluster);
             for (when, reason) in [
                 (
                     When::MetricsSecure,
@@ -132,7 +132,7 @@ impl Rights {
 
     fn add_definition(&mut self, name: &str, reason: &str) {
         let definitions =
-            resource("apiextensions.k8s.io", "customresourcedefinitions", Place::Cluster);
+            resource("apiextensions.k8s.io", "customresourcedefinitions", RightScope::Cluster);
         let named = Right { name: Some(name.to_owned()), ..definitions.clone() };
         self.add(&["get", "patch"], &named, reason, &When::Always);
         self.add(&["create"], &definitions, reason, &When::NotInstalled(name.to_owned()));
@@ -148,7 +148,7 @@ impl Rights {
             ("validatingwebhookconfigurations", configurations.validating.is_some()),
         ] {
             if is_there {
-                let all = resource("admissionregistration.k8s.io", plural, Place::Cluster);
+                let all = resource("admissionregistration.k8s.io", plural, RightScope::Cluster);
                 let one = Right { name: Some(name.clone()), ..all.clone() };
                 let reason = format!("the webhooks {name} are configured");
                 self.add(&["create"], &all, &reason, &When::Always);
@@ -158,13 +158,14 @@ impl Rights {
             }
         }
         for definition in webhooks.converted_definitions() {
-            let all = resource("apiextensions.k8s.io", "customresourcedefinitions", Place::Cluster);
+            let all =
+                resource("apiextensions.k8s.io", "customresourcedefinitions", RightScope::Cluster);
             let reason =
                 format!("the caBundle of the conversion of {definition} is kept up to date");
             let one = Right { name: Some(definition), ..all };
             self.add(&["get", "patch"], &one, &reason, &When::OwnCertificates);
         }
-        let secrets = resource("", "secrets", Place::Own);
+        let secrets = resource("", "secrets", RightScope::Own);
         let secret = Right { name: Some(webhooks::secret_name(name)), ..secrets.clone() };
         let reason = format!("the certificates of the webhooks {name} are in a Secret");
         self.add(&["create"], &secrets, &reason, &When::OwnCertificates);
@@ -240,7 +241,7 @@ fn is_open(address: &str) -> bool {
 }
 
 /// A resource, still without a verb.
-fn resource(group: &str, plural: &str, place: Place) -> Right {
+fn resource(group: &str, plural: &str, place: RightScope) -> Right {
     let (group, plural) = (group.to_owned(), plural.to_owned());
     Right { verb: "", group, plural, subresource: None, place, name: None }
 }

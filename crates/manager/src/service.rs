@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::install_crd;
 
-use crate::candidacy::{Candidacy, Change, OnLostLeadership};
+use crate::candidacy::{Candidacy, LeadershipChange, OnLostLeadership};
 use crate::connect::MakeClient;
 use crate::controllers::{AnyController, Parts, add_checks};
 use crate::election::Elector;
@@ -199,12 +199,12 @@ impl Service {
                 }
                 failure = self.factory.wait_for_failure() => return failure.into(),
                 change = election.wait_for_change() => match change {
-                    Change::Leads => self.start(true),
-                    Change::Lost(OnLostLeadership::End) => {
+                    LeadershipChange::Leads => self.start(true),
+                    LeadershipChange::Lost(OnLostLeadership::End) => {
                         warn_after_loss(&failures);
                         return ManagerError::LostLeadership;
                     }
-                    Change::Lost(OnLostLeadership::Standby) => {
+                    LeadershipChange::Lost(OnLostLeadership::Standby) => {
                         let mut errors = std::mem::take(&mut failures);
                         errors.extend(self.leader.stop(Duration::ZERO).await);
                         self.leader = Group::new();
@@ -214,7 +214,7 @@ impl Service {
                         }
                         warn_after_loss(&errors);
                     }
-                    Change::Failed(error) => return error,
+                    LeadershipChange::Failed(error) => return error,
                 },
             }
         }

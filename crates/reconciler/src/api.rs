@@ -1,12 +1,10 @@
-//! Objects at the server: single ones, the children of an owner as a set, and CRDs.
+//! Requests of a run: single objects, the children of an owner as a set, events, and CRDs.
+//!
+//! They extend [`RunContext`](crate::RunContext): `live` and `live_of`, `children`, `event`.
 
-pub(crate) mod applied;
 pub(crate) mod apply_conflict;
 pub(crate) mod children;
-pub(crate) mod conditions;
 pub(crate) mod crd;
+pub(crate) mod event_about;
 pub(crate) mod live;
-pub(crate) mod merge_patch;
-pub(crate) mod objects;
-pub(crate) mod ownership;
 pub(crate) mod write_options;

@@ -3,12 +3,16 @@
 pub(crate) mod builder;
 pub(crate) mod defaults;
 pub(crate) mod handle;
+#[cfg(feature = "prometheus")]
+pub(crate) mod metrics;
 pub(crate) mod run_error;
 pub(crate) mod signal;
+pub(crate) mod status;
 
 mod plan;
 mod run;
 mod sync;
+mod wiring;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,15 +26,15 @@ use windlass_workqueue::WorkQueue;
 use crate::cause::Cause;
 use crate::controller::handle::ControllerHandle;
 use crate::controller::run_error::RunError;
+use crate::controller::status::ControllerStatus;
 use crate::controller_core::ControllerCore;
 use crate::history::hot_loop::HotLoop;
 use crate::history::inactive::InactiveKey;
 use crate::history::journal::RecentRuns;
 use crate::history::run_record::Run;
-use crate::history::status::ControllerStatus;
 use crate::plan::InPlan;
 use crate::recorder::Recorder;
-use crate::runs::worker::Work;
+use crate::worker::Work;
 use crate::writes::write::Write;
 
 /// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).

@@ -15,21 +15,20 @@ use prometheus_client::metrics::histogram::Histogram;
 use windlass_indexer::{ObjectKey, Reader, Uid};
 use windlass_informer::{Resource, SharedInformerFactory};
 
-use crate::api::applied::Applied;
 use crate::guard::caught;
 use crate::history::finished::{OnError, RunSubscribers};
 use crate::history::inactive::InactiveKeys;
 use crate::history::journal::Journal;
 use crate::history::run_record::RunIds;
-use crate::history::span::SpanShape;
 use crate::history::watchdog::Running;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
-use crate::runs::pause::Pause;
 use crate::sources::enqueue::Enqueuer;
 use crate::sources::key_stream::Streams;
+use crate::sources::pause::Pause;
 use crate::sources::predicate::AnyFilter;
 use crate::sources::source::Sources;
+use crate::writes::applied::Applied;
 use crate::writes::expectations::{Expectations, PendingWrites};
 use crate::writes::server_warnings::ServerWarnings;
 use crate::writes::write::{TrackedWrite, Write};
@@ -51,7 +50,6 @@ pub(crate) struct ControllerCore {
     pub(crate) max_attempts: Option<u32>,
     pub(crate) pause: Pause,
     pub(crate) on_error: Option<OnError>,
-    pub(crate) span: Option<SpanShape>,
     /// For the events of all sources.
     pub(crate) filter: Option<AnyFilter>,
 

@@ -256,3 +256,14 @@ impl fmt::Display for Class {
         })
     }
 }
+
+/// Whether an error is an answer of the server with this code.
+pub(crate) fn has_code(error: &(dyn std::error::Error + 'static), code: u16) -> bool {
+    status_of(error).is_some_and(|status| status.code == code)
+}
+
+/// Some things, separated by commas, for messages and log lines.
+pub(crate) fn list(items: impl IntoIterator<Item: fmt::Display>) -> String {
+    let items: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
+}

@@ -14,9 +14,9 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use windlass_indexer::{ObjectKey, ObjectType};
 
-use crate::context::RunContext;
 use crate::error::Error;
 use crate::reconcile::{Action, Reconcile};
+use crate::run::context::RunContext;
 
 /// A reconciler that has something to clean up before its objects are deleted.
 pub trait Finalize<K>: Send + Sync + 'static {

@@ -112,66 +112,67 @@
 
 mod api;
 mod cause;
-mod context;
 mod controller;
 mod controller_core;
 mod error;
 mod finalizer;
 mod guard;
 mod history;
+mod objects;
 mod plan;
 mod reconcile;
 mod reconcile_fn;
 mod recorder;
-mod runs;
+mod run;
 mod shutdown;
 mod sources;
+mod worker;
 mod writes;
 
 pub use api::apply_conflict::{ApplyConflict, FieldConflict};
-pub use api::children::{
-    CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild, children_annotation,
-    children_selector,
-};
-pub use api::conditions::{ConditionType, set_conditions};
+pub use api::children::{Child, Children, ChildrenReport, DeletedChild};
 pub use api::crd::{
     INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within, plan_crd,
 };
+pub use api::event_about::EventAbout;
 pub use api::live::apply::ApplyChange;
 pub use api::live::{Live, WaitTimeout};
-pub use api::merge_patch::merge_patch;
-pub use api::objects::{AnyObject, ObjectRef};
-pub use api::ownership::{
-    OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
-};
 pub use api::write_options::{FieldValidation, Propagation, WriteOptions};
 pub use cause::{Cause, Change};
-pub use context::RunContext;
 pub use controller::Controller;
 pub use controller::builder::{BuildError, ControllerBuilder};
 pub use controller::defaults::ControllerDefaults;
 pub use controller::handle::{AddSourceError, ControllerHandle};
+#[cfg(feature = "prometheus")]
+pub use controller::metrics::ControllerMetrics;
 pub use controller::run_error::RunError;
 pub use controller::signal::stop_on_signal;
+pub use controller::status::ControllerStatus;
 pub use error::{Class, Delay, Error};
 pub use finalizer::{Cleanup, Finalize, Finalized};
+pub use history::counts::Counts;
 pub use history::finished::{FailedRun, FinishedRuns};
 pub use history::hot_loop::HotLoop;
 pub use history::inactive::{InactiveKey, InactiveReason};
 pub use history::journal::{EVENTS_PER_RUN, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
-#[cfg(feature = "prometheus")]
-pub use history::metrics::ControllerMetrics;
 pub use history::run_record::{Outcome, Run, RunId};
-pub use history::span::SPAN_TARGET;
-pub use history::status::{ControllerStatus, Counts};
+pub use objects::any_object::{AnyObject, ObjectRef};
+pub use objects::child_labels::{CONTROLLER_LABEL, children_annotation, children_selector};
+pub use objects::conditions::{ConditionType, set_conditions};
+pub use objects::merge_patch::merge_patch;
+pub use objects::ownership::{
+    OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
+};
 pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
 pub use reconcile::{Action, Reconcile};
 pub use reconcile_fn::{RunOnce, reconcile_fn};
-pub use recorder::event_about::EventAbout;
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};
-pub use runs::cache_view::CacheView;
-pub use runs::pause::PAUSED_ANNOTATION;
+pub use run::cache_view::CacheView;
+pub use run::context::RunContext;
+pub use run::recording::WRITES_PER_RUN;
+pub use run::span::SPAN_TARGET;
 pub use shutdown::Shutdown;
+pub use sources::pause::PAUSED_ANNOTATION;
 pub use sources::predicate::{AnyEvent, Predicate};
 pub use sources::source::SourceId;
 pub use sources::watch::{OwnedBy, Watch};
@@ -179,5 +180,5 @@ pub use sources::watch::{OwnedBy, Watch};
 pub use tokio_util::sync::CancellationToken;
 pub use windlass_indexer::ObjectType;
 pub use windlass_informer::StaticResource;
-pub use writes::recording::WRITES_PER_RUN;
-pub use writes::write::{Verb, Write, WriteEffect};
+pub use writes::authorship::WriteEffect;
+pub use writes::write::{Verb, Write};

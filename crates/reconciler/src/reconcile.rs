@@ -3,14 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use windlass_indexer::{Cached, ObjectKey, ObjectType};
+use windlass_indexer::ObjectKey;
 use windlass_workqueue::Priority;
 
-use crate::context::RunContext;
 use crate::error::Error;
-use crate::history::run_record::Outcome;
-use crate::runs::settle::RunResult;
+use crate::run::context::RunContext;
 
 /// Makes the state of the world match an object.
 ///
@@ -114,37 +111,4 @@ pub enum Action {
     /// # drop(action);
     /// ```
     RequeueWith(Duration, Priority),
-}
-
-/// A reconciler of any type, so that a controller is generic only over the type of its objects.
-pub(crate) trait ErasedReconcile<K>: Send + Sync {
-    /// Calls the method of the reconciler for an object that exists, is paused, or does not exist.
-    fn call<'a>(
-        &'a self,
-        object: Option<Cached<K>>,
-        is_paused: bool,
-        cx: &'a RunContext,
-    ) -> BoxFuture<'a, RunResult>;
-}
-
-impl<K: ObjectType, R: Reconcile<K>> ErasedReconcile<K> for R {
-    fn call<'a>(
-        &'a self,
-        object: Option<Cached<K>>,
-        is_paused: bool,
-        cx: &'a RunContext,
-    ) -> BoxFuture<'a, RunResult> {
-        Box::pin(async move {
-            // The decoded object is not cached: most objects change before they run again.
-            let returned = match object.map(|object| object.get()) {
-                Some(Ok(object)) if is_paused => {
-                    self.paused(object, cx).await.map(|()| RunResult::of(Outcome::Paused))
-                }
-                Some(Ok(object)) => self.reconcile(object, cx).await.map(RunResult::of_action),
-                None => self.absent(cx.key(), cx).await.map(RunResult::of_action),
-                Some(Err(error)) => Err(Error::undecodable(error)),
-            };
-            returned.unwrap_or_else(RunResult::of_error)
-        })
-    }
 }

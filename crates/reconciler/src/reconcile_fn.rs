@@ -3,9 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::context::RunContext;
 use crate::error::Error;
 use crate::reconcile::{Action, Reconcile};
+use crate::run::context::RunContext;
 
 /// Makes a reconciler of an async closure, or of an `async fn`.
 ///

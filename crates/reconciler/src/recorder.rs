@@ -7,8 +7,6 @@
 //! Invariants: there is at most one writer at a time. Only the writer and [`Recorder::flush`] wait
 //! for the server. Everything is bounded: the queue, what is remembered, tries, and their time.
 
-pub(crate) mod event_about;
-
 mod correlation;
 mod memory;
 mod names;

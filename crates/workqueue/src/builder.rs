@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::InvalidConfig;
 use crate::ledger::Ledger;
 use crate::limiter::{MaxOf, RateLimiter};
-use crate::observer::{Observer, Probe};
+use crate::observer::{LoadHandle, Observer};
 use crate::priority::Group;
 use crate::queue::WorkQueue;
 use crate::shared::{GroupOf, Shared};
@@ -121,7 +121,7 @@ where
         let ledger = Ledger::new(self.aging, self.group_of.is_some(), self.observer.is_some());
         let shared = Shared::new(self.name.into(), ledger, self.group_of, limiter, self.observer);
         let shared = Arc::new(shared);
-        shared.notify_observer(|observer| observer.attached(Probe::new(&shared)));
+        shared.notify_observer(|observer| observer.attached(LoadHandle::new(&shared)));
         Ok(WorkQueue { shared })
     }
 }

@@ -236,7 +236,7 @@ pub use causes::Causes;
 pub use error::{AddError, InvalidConfig, MAX_DELAY};
 pub use lease::Lease;
 pub use limiter::{Exponential, FastSlow, Jitter, MaxOf, MaxWait, RateLimiter, TokenBucket};
-pub use observer::{Load, Observer, Probe};
+pub use observer::{Load, LoadHandle, Observer};
 pub use priority::{Group, Priority};
 #[cfg(feature = "prometheus")]
 pub use prometheus::QueueMetrics;

@@ -31,14 +31,14 @@ pub trait Observer: Send + Sync + 'static {
     /// A key that failed was added again, with the limiter's delay or its own.
     fn retried(&self) {}
 
-    /// The queue was built. Keep the probe to read its load later.
-    fn attached(&self, probe: Probe) {}
+    /// The queue was built. Keep the handle to read its load later.
+    fn attached(&self, handle: LoadHandle) {}
 }
 
 /// Reads the current load of a queue, without keeping the queue alive.
 #[derive(Clone)]
-pub struct Probe {
-    source: Weak<dyn Probed>,
+pub struct LoadHandle {
+    source: Weak<dyn HasLoad>,
 }
 
 /// How much work a queue has at one moment.
@@ -64,12 +64,12 @@ pub struct Load {
     pub retry_debt: Duration,
 }
 
-pub(crate) trait Probed: Send + Sync {
+pub(crate) trait HasLoad: Send + Sync {
     fn load(&self) -> Load;
 }
 
-impl Probe {
-    pub(crate) fn new<P: Probed + 'static>(source: &Arc<P>) -> Self {
+impl LoadHandle {
+    pub(crate) fn new<P: HasLoad + 'static>(source: &Arc<P>) -> Self {
         Self { source: Arc::<P>::downgrade(source) }
     }
 
@@ -86,8 +86,8 @@ impl Probe {
     }
 }
 
-impl fmt::Debug for Probe {
+impl fmt::Debug for LoadHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Probe").finish_non_exhaustive()
+        f.debug_struct("LoadHandle").finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 //! controller-runtime.
 //!
 //! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from
-//! the queue through [`Probe`], because they change without a call to the queue: unfinished work
+//! the queue through [`LoadHandle`], because they change without a call to the queue: unfinished work
 //! grows with time, and the depth changes when a delay ends. So no task has to update them.
 //!
 //! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes
@@ -22,7 +22,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::observer::{Load, Observer, Probe};
+use crate::observer::{Load, LoadHandle, Observer};
 use crate::priority::Priority;
 
 /// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
@@ -109,7 +109,7 @@ struct Series {
     queue_duration: Histogram,
     work_duration: Histogram,
     /// The queues that have, or had, this name.
-    probes: Mutex<Vec<Probe>>,
+    queues: Mutex<Vec<LoadHandle>>,
 }
 
 /// One name in one scrape.
@@ -264,20 +264,20 @@ impl Series {
             retries: Counter::default(),
             queue_duration: Histogram::new(BUCKETS),
             work_duration: Histogram::new(BUCKETS),
-            probes: Mutex::default(),
+            queues: Mutex::default(),
         }
     }
 
     /// The load of all queues of this name together; `None` if all of them are gone.
     fn load(&self) -> Option<Load> {
-        let probes = self.live_probes().clone();
-        probes.iter().filter_map(Probe::load).reduce(add_up)
+        let queues = self.live_queues().clone();
+        queues.iter().filter_map(LoadHandle::load).reduce(add_up)
     }
 
-    fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
-        let mut probes = self.probes.lock();
-        probes.retain(|probe| !probe.is_gone());
-        probes
+    fn live_queues(&self) -> MutexGuard<'_, Vec<LoadHandle>> {
+        let mut queues = self.queues.lock();
+        queues.retain(|handle| !handle.is_gone());
+        queues
     }
 }
 
@@ -314,7 +314,7 @@ impl Observer for Series {
         self.retries.inc();
     }
 
-    fn attached(&self, probe: Probe) {
-        self.live_probes().push(probe);
+    fn attached(&self, handle: LoadHandle) {
+        self.live_queues().push(handle);
     }
 }

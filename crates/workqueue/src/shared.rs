@@ -32,7 +32,7 @@ use crate::effects::Event;
 use crate::guard::guarded;
 use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
-use crate::observer::{Load, Observer, Probed};
+use crate::observer::{HasLoad, Load, Observer};
 use crate::priority::Group;
 use crate::retries::Retries;
 use crate::sync::{Lock, MutexGuard, yield_point};
@@ -240,7 +240,7 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
     }
 }
 
-impl<K: Eq + Hash + Clone + Send, C: Send + Sync> Probed for Shared<K, C> {
+impl<K: Eq + Hash + Clone + Send, C: Send + Sync> HasLoad for Shared<K, C> {
     fn load(&self) -> Load {
         self.load()
     }

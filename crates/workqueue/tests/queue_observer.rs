@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{SECOND, run_ready};
 use tokio::time::advance;
-use windlass_workqueue::{Add, Exponential, Load, Observer, Priority, Probe, WorkQueue};
+use windlass_workqueue::{Add, Exponential, Load, LoadHandle, Observer, Priority, WorkQueue};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -21,7 +21,7 @@ enum Step {
 #[derive(Default)]
 struct Recorder {
     steps: Mutex<Vec<Step>>,
-    probe: Mutex<Option<Probe>>,
+    handle: Mutex<Option<LoadHandle>>,
 }
 
 impl Recorder {
@@ -30,7 +30,7 @@ impl Recorder {
     }
 
     fn load(&self) -> Option<Load> {
-        self.probe.lock().unwrap().as_ref().expect("a probe must be attached").load()
+        self.handle.lock().unwrap().as_ref().expect("a handle must be attached").load()
     }
 }
 
@@ -47,9 +47,9 @@ impl Observer for Recorder {
     fn retried(&self) {
         self.push(Step::Retried);
     }
-    fn attached(&self, probe: Probe) {
-        let earlier = self.probe.lock().unwrap().replace(probe);
-        assert!(earlier.is_none(), "a queue must attach one probe");
+    fn attached(&self, handle: LoadHandle) {
+        let earlier = self.handle.lock().unwrap().replace(handle);
+        assert!(earlier.is_none(), "a queue must attach one handle");
     }
 }
 
@@ -275,11 +275,11 @@ async fn an_observer_may_leave_steps_out() {
 #[tokio::test(start_paused = true)]
 async fn an_observer_may_call_the_queue() {
     #[derive(Default)]
-    struct Asking(Mutex<Option<Probe>>);
+    struct Asking(Mutex<Option<LoadHandle>>);
     impl Asking {
         fn ask(&self) {
-            let probe = self.0.lock().unwrap().clone();
-            assert!(probe.unwrap().load().is_some());
+            let handle = self.0.lock().unwrap().clone();
+            assert!(handle.unwrap().load().is_some());
         }
     }
     impl Observer for Asking {
@@ -295,8 +295,8 @@ async fn an_observer_may_call_the_queue() {
         fn retried(&self) {
             self.ask();
         }
-        fn attached(&self, probe: Probe) {
-            *self.0.lock().unwrap() = Some(probe);
+        fn attached(&self, handle: LoadHandle) {
+            *self.0.lock().unwrap() = Some(handle);
         }
     }
     let queue = WorkQueue::<&str>::builder().observer(Arc::<Asking>::default()).build().unwrap();

@@ -21,7 +21,7 @@ pub(super) fn compile(
     }
     let compiled = parse::on_parser_stack(|| {
         let mut compiler = Compiler { known, errors: Vec::new() };
-        let place = Place { path, root: true, uncorrelated: None };
+        let place = SchemaPosition { path, root: true, uncorrelated: None };
         let rules = compiler.place(schema, place);
         (rules, compiler.errors)
     });
@@ -46,7 +46,7 @@ fn entries(schema: &Json) -> impl Iterator<Item = (usize, &Json)> {
 
 /// Where a schema stands.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct SchemaPosition<'a> {
     path: &'a str,
     /// Whether values here are resources.
     root: bool,
@@ -62,8 +62,8 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     /// The rules here and below. There are none in combinations, which no structural schema has.
-    fn place(&mut self, schema: &Json, place: Place<'_>) -> Option<Rules> {
-        let Place { path, root, .. } = place;
+    fn place(&mut self, schema: &Json, place: SchemaPosition<'_>) -> Option<Rules> {
+        let SchemaPosition { path, root, .. } = place;
         let inside = |name: &str| format!("{path}.{name}");
         let mut rules = Rules {
             binding: Binding::read(schema, root),
@@ -76,12 +76,12 @@ impl Compiler<'_> {
         let additional = &schema["additionalProperties"];
         if additional.is_object() {
             let path = inside("additionalProperties");
-            let below = Place { path: &path, root: is_embedded(additional), ..place };
+            let below = SchemaPosition { path: &path, root: is_embedded(additional), ..place };
             rules.additional = self.place(additional, below).map(Box::new);
         }
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let path = inside(&format!("properties[{name}]"));
-            let below = Place { path: &path, root: is_embedded(field), ..place };
+            let below = SchemaPosition { path: &path, root: is_embedded(field), ..place };
             if let Some(found) = self.place(field, below) {
                 rules.properties.insert(name.clone(), found);
             }
@@ -89,7 +89,7 @@ impl Compiler<'_> {
         let items = &schema["items"];
         let is_keyed = schema["x-kubernetes-list-type"] == "map";
         if items.is_object() {
-            let below = Place {
+            let below = SchemaPosition {
                 path: &inside("items"),
                 root: is_embedded(items),
                 uncorrelated: if is_keyed { place.uncorrelated } else { Some(path) },
@@ -109,7 +109,7 @@ impl Compiler<'_> {
     }
 
     /// The rules at the place itself.
-    fn own(&mut self, schema: &Json, place: Place<'_>, rules: &mut Rules) {
+    fn own(&mut self, schema: &Json, place: SchemaPosition<'_>, rules: &mut Rules) {
         if entries(schema).next().is_none() || self.is_known(place.path) {
             return;
         }

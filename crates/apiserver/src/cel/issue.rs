@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 /// One thing that is wrong with an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Issue {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) text: String,
 }
 
 /// A line and a column of a source, both from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Position {
     line: isize,
     column: isize,
 }
 
-impl Place {
+impl Position {
     /// Of what belongs to no place, as cel-go has it.
     pub(super) const UNKNOWN: Self = Self { line: -1, column: 0 };
 
@@ -53,7 +53,7 @@ pub(super) fn describe(issues: &[Issue], source: &str) -> String {
 }
 
 fn describe_one(issue: &Issue, source: &str) -> String {
-    let Place { line, column } = issue.place;
+    let Position { line, column } = issue.place;
     let mut text = format!("ERROR: <input>:{line}:{column}: {}", issue.text);
     let lines = usize::try_from(line - 1).ok().and_then(|index| source.split('\n').nth(index));
     if let Some(snippet) = lines {

@@ -21,7 +21,7 @@ use kube_cel::cel::parser::Parser;
 
 use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
 use super::depth::nesting;
-use super::issue::{Issue, Place};
+use super::issue::{Issue, Position};
 use super::keywords::is_reserved;
 use super::literal as texts;
 use super::value::Val;
@@ -49,7 +49,7 @@ pub(super) fn on_parser_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option
 
 /// Parses an expression. The caller runs [`on_parser_stack`].
 pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
-    let refused = |text: String| Err(vec![Issue { place: Place::UNKNOWN, text }]);
+    let refused = |text: String| Err(vec![Issue { place: Position::UNKNOWN, text }]);
     let length = source.chars().count();
     if length > LENGTH_MAX {
         return refused(format!(
@@ -66,7 +66,7 @@ pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
         Ok(Ok(parsed)) => parsed,
         Ok(Err(errors)) => {
             let errors = errors.errors.into_iter().map(|error| {
-                let place = Place::new(error.pos.0, error.pos.1);
+                let place = Position::new(error.pos.0, error.pos.1);
                 Issue { text: reworded(error.msg, place.before(source)), place }
             });
             return Err(syntax_errors_or_all(errors.collect()));
@@ -92,9 +92,9 @@ pub(super) fn places(source: &str) -> Places {
 
 impl Places {
     /// The place of a node.
-    pub(super) fn of(&self, id: u64, source: &str) -> Place {
+    pub(super) fn of(&self, id: u64, source: &str) -> Position {
         let start = self.info.as_ref().and_then(|info| info.offset_for(id));
-        start.map_or(Place::UNKNOWN, |(start, _)| Place::at(source, start as usize))
+        start.map_or(Position::UNKNOWN, |(start, _)| Position::at(source, start as usize))
     }
 }
 

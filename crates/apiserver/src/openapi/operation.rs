@@ -6,7 +6,7 @@ use super::catalog::{CATALOG, META};
 
 /// What a client can do at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum ApiVerb {
     Get,
     List,
     Post,
@@ -26,7 +26,7 @@ pub(super) struct KindName {
 
 /// What an operation is made of.
 pub(super) struct Operation<'a> {
-    pub(super) action: Action,
+    pub(super) action: ApiVerb,
     /// Whether it is of a built-in kind; custom ones differ in small things.
     pub(super) is_builtin: bool,
     /// Group and version as names have them, as in `rbacAuthorization` and `v1`.
@@ -98,7 +98,7 @@ const PATCHES: &[&str] = &[
     "application/strategic-merge-patch+json",
 ];
 
-impl Action {
+impl ApiVerb {
     pub(super) fn method(self) -> &'static str {
         match self {
             Self::Get | Self::List => "get",
@@ -135,13 +135,13 @@ impl Operation<'_> {
     /// The names of its parameters, besides those that its path has.
     pub(super) fn parameters(&self) -> Vec<&'static str> {
         let names: &[&str] = match (self.action, self.is_builtin) {
-            (Action::Get, true) => &[],
-            (Action::Get, false) => &["resourceVersion"],
-            (Action::List, _) | (Action::DeleteCollection, false) => LIST,
-            (Action::Post | Action::Put, _) => &["dryRun", "fieldManager", "fieldValidation"],
-            (Action::Patch, _) => &["dryRun", "fieldManager/patch", "fieldValidation", "force"],
-            (Action::Delete, _) => DELETE,
-            (Action::DeleteCollection, true) => DELETE_COLLECTION,
+            (ApiVerb::Get, true) => &[],
+            (ApiVerb::Get, false) => &["resourceVersion"],
+            (ApiVerb::List, _) | (ApiVerb::DeleteCollection, false) => LIST,
+            (ApiVerb::Post | ApiVerb::Put, _) => &["dryRun", "fieldManager", "fieldValidation"],
+            (ApiVerb::Patch, _) => &["dryRun", "fieldManager/patch", "fieldValidation", "force"],
+            (ApiVerb::Delete, _) => DELETE,
+            (ApiVerb::DeleteCollection, true) => DELETE_COLLECTION,
         };
         names.to_vec()
     }
@@ -171,16 +171,16 @@ impl Operation<'_> {
         let media = if self.is_builtin { &["*/*"] } else { CUSTOM };
         let options = format!("{META}.DeleteOptions");
         let mut body = match self.action {
-            Action::Get | Action::List => return None,
-            Action::DeleteCollection if !self.is_builtin => return None,
-            Action::Delete | Action::DeleteCollection => content(media, &options),
-            Action::Post | Action::Put => content(media, self.body),
-            Action::Patch => {
+            ApiVerb::Get | ApiVerb::List => return None,
+            ApiVerb::DeleteCollection if !self.is_builtin => return None,
+            ApiVerb::Delete | ApiVerb::DeleteCollection => content(media, &options),
+            ApiVerb::Post | ApiVerb::Put => content(media, self.body),
+            ApiVerb::Patch => {
                 let media = if self.is_builtin { PATCHES } else { &PATCHES[..3] };
                 content(media, &format!("{META}.Patch"))
             }
         };
-        if matches!(self.action, Action::Post | Action::Put | Action::Patch) {
+        if matches!(self.action, ApiVerb::Post | ApiVerb::Put | ApiVerb::Patch) {
             body["required"] = json!(true);
         }
         Some(body)
@@ -189,19 +189,19 @@ impl Operation<'_> {
     fn responses(&self) -> Value {
         let status = format!("{META}.Status");
         let codes: &[u16] = match self.action {
-            Action::Get | Action::List | Action::DeleteCollection => &[200],
-            Action::Post => &[200, 201, 202],
-            Action::Patch if !self.is_builtin => &[200],
-            Action::Put | Action::Patch => &[200, 201],
-            Action::Delete => &[200, 202],
+            ApiVerb::Get | ApiVerb::List | ApiVerb::DeleteCollection => &[200],
+            ApiVerb::Post => &[200, 201, 202],
+            ApiVerb::Patch if !self.is_builtin => &[200],
+            ApiVerb::Put | ApiVerb::Patch => &[200, 201],
+            ApiVerb::Delete => &[200, 202],
         };
         let of = match self.action {
-            Action::DeleteCollection => &status,
-            Action::Delete => self.deleted,
+            ApiVerb::DeleteCollection => &status,
+            ApiVerb::Delete => self.deleted,
             _ => self.body,
         };
         let mut media = if self.is_builtin { ANSWERS } else { CUSTOM }.to_vec();
-        if self.action == Action::List && self.is_builtin {
+        if self.action == ApiVerb::List && self.is_builtin {
             media.extend(STREAMS);
         }
         responses(codes, &media, of)

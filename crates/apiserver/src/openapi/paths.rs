@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::catalog::{CATALOG, META};
-use super::operation::{Action, KindName, Operation, capital, parameter};
+use super::operation::{ApiVerb, KindName, Operation, capital, parameter};
 use crate::discovery::{Subresource, subresources};
 use crate::kind::{Kind, Verbs, Version};
 
@@ -43,17 +43,17 @@ impl Paths<'_> {
     }
 
     fn collection(&self) -> PathItem<'_> {
-        let actions: &[Action] = match self.kind.rules.verbs {
-            Verbs::All => &[Action::List, Action::Post, Action::DeleteCollection],
-            Verbs::AllButDeleteCollection => &[Action::List, Action::Post],
-            Verbs::CreateOnly => &[Action::Post],
+        let actions: &[ApiVerb] = match self.kind.rules.verbs {
+            Verbs::All => &[ApiVerb::List, ApiVerb::Post, ApiVerb::DeleteCollection],
+            Verbs::AllButDeleteCollection => &[ApiVerb::List, ApiVerb::Post],
+            Verbs::CreateOnly => &[ApiVerb::Post],
         };
         let operations = actions.iter().map(|&action| self.operation(action)).collect();
         PathItem { path: self.path(), fixed: self.fixed(&["pretty"]), operations }
     }
 
     fn object(&self) -> PathItem<'_> {
-        let actions = [Action::Get, Action::Put, Action::Patch, Action::Delete];
+        let actions = [ApiVerb::Get, ApiVerb::Put, ApiVerb::Patch, ApiVerb::Delete];
         let operations = actions.into_iter().map(|action| self.operation(action)).collect();
         let path = format!("{}/{{name}}", self.path());
         PathItem { path, fixed: self.fixed(&["name", "pretty"]), operations }
@@ -61,7 +61,7 @@ impl Paths<'_> {
 
     /// The objects of all namespaces.
     fn everywhere(&self) -> PathItem<'_> {
-        let mut list = self.operation(Action::List);
+        let mut list = self.operation(ApiVerb::List);
         list.name = format!("{}ForAllNamespaces", self.kind.kind);
         let path = format!("{}/{}", self.root(), self.kind.plural);
         PathItem { path, fixed: vec!["pretty"], operations: vec![list] }
@@ -86,17 +86,17 @@ impl Paths<'_> {
             }
         };
         let actions = [
-            ("get", Action::Get),
-            ("update", Action::Put),
-            ("patch", Action::Patch),
-            ("create", Action::Post),
+            ("get", ApiVerb::Get),
+            ("update", ApiVerb::Put),
+            ("patch", ApiVerb::Patch),
+            ("create", ApiVerb::Post),
         ];
         let can = actions.into_iter().filter(|(verb, _)| part.verbs.contains(verb));
         let operation = |(_, action)| {
             let kind = &self.kind.kind;
             let name = format!("{}{kind}{}", self.scope(), capital(part.name));
             let description = match action {
-                Action::Post => format!("create {} of{}{kind}", part.name, article(kind)),
+                ApiVerb::Post => format!("create {} of{}{kind}", part.name, article(kind)),
                 action => format!("{} {} of the specified {kind}", change(action), part.name),
             };
             let about = about.clone();
@@ -109,19 +109,19 @@ impl Paths<'_> {
         })
     }
 
-    fn operation(&self, action: Action) -> Operation<'_> {
+    fn operation(&self, action: ApiVerb) -> Operation<'_> {
         let kind = &self.kind.kind;
         let is_builtin = self.kind.is_builtin();
         let article = article(kind);
         let description = match action {
-            Action::List if is_builtin => format!("list or watch objects of kind {kind}"),
-            Action::List => format!("list objects of kind {kind}"),
-            Action::Post => format!("create{article}{kind}"),
-            Action::Delete => format!("delete{article}{kind}"),
-            Action::DeleteCollection => format!("delete collection of {kind}"),
+            ApiVerb::List if is_builtin => format!("list or watch objects of kind {kind}"),
+            ApiVerb::List => format!("list objects of kind {kind}"),
+            ApiVerb::Post => format!("create{article}{kind}"),
+            ApiVerb::Delete => format!("delete{article}{kind}"),
+            ApiVerb::DeleteCollection => format!("delete collection of {kind}"),
             action => format!("{} the specified {kind}", change(action)),
         };
-        let collection = if action == Action::DeleteCollection { "Collection" } else { "" };
+        let collection = if action == ApiVerb::DeleteCollection { "Collection" } else { "" };
         Operation {
             action,
             is_builtin,
@@ -130,7 +130,7 @@ impl Paths<'_> {
             name: format!("{collection}{}{kind}", self.scope()),
             description,
             about: self.about(),
-            body: if action == Action::List { self.list } else { self.object },
+            body: if action == ApiVerb::List { self.list } else { self.object },
             deleted: self.deleted(),
         }
     }
@@ -202,10 +202,10 @@ impl PathItem<'_> {
     }
 }
 
-fn change(action: Action) -> &'static str {
+fn change(action: ApiVerb) -> &'static str {
     match action {
-        Action::Put => "replace",
-        Action::Patch => "partially update",
+        ApiVerb::Put => "replace",
+        ApiVerb::Patch => "partially update",
         _ => "read",
     }
 }

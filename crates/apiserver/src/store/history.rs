@@ -11,7 +11,7 @@ use crate::object::{Encoding, Form, Key, Stored};
 /// One change of one object.
 pub(crate) struct Event {
     key: Key,
-    change: Change,
+    change: EventKind,
     /// The object after the change; of a removed one its last state, with the revision of the
     /// removal.
     object: Arc<Stored>,
@@ -28,7 +28,7 @@ impl fmt::Debug for Event {
 
 /// What became of the object.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum EventKind {
     Added,
     Modified { old: Arc<Stored> },
     Deleted { old: Arc<Stored> },
@@ -38,7 +38,7 @@ pub(crate) enum Change {
 type Line = (&'static str, String, Form);
 
 impl Event {
-    pub(super) fn new(key: Key, change: Change, object: Arc<Stored>) -> Self {
+    pub(super) fn new(key: Key, change: EventKind, object: Arc<Stored>) -> Self {
         Self { key, change, object, lines: Mutex::default() }
     }
 
@@ -63,14 +63,14 @@ impl Event {
     /// The object before the change.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match &self.change {
-            Change::Added => None,
-            Change::Modified { old } | Change::Deleted { old } => Some(old),
+            EventKind::Added => None,
+            EventKind::Modified { old } | EventKind::Deleted { old } => Some(old),
         }
     }
 
     /// The object after the change.
     pub(crate) fn after(&self) -> Option<&Arc<Stored>> {
-        (!matches!(self.change, Change::Deleted { .. })).then_some(&self.object)
+        (!matches!(self.change, EventKind::Deleted { .. })).then_some(&self.object)
     }
 
     /// The line of a watch stream, encoded once for all who want it alike.

@@ -11,7 +11,7 @@ use super::backend::Webhooks;
 use super::caller::Caller;
 use super::convert::{self, default_custom};
 use super::hook::Hook;
-use super::matching::Place;
+use super::matching::RuleInput;
 use super::patch::{self, Unpatched};
 use super::review::{self, Answer, Unusable};
 use crate::failure::Failure;
@@ -237,8 +237,8 @@ impl Hook {
 
 impl Attributes {
     /// Where the write is made.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self) -> RuleInput<'_> {
+        RuleInput {
             of: &self.of,
             version: &self.resource.version,
             subresource: &self.subresource,

@@ -11,7 +11,7 @@ use crate::selector::object::selects;
 
 /// Where a write is made: what rules look at.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct RuleInput<'a> {
     pub(crate) of: &'a Registered,
     /// The version of the path.
     pub(crate) version: &'a str,
@@ -23,8 +23,8 @@ pub(crate) struct Place<'a> {
 
 impl Hook {
     /// The version in which the webhook wants to see the objects of a write, if its rules match it.
-    pub(crate) fn version_for<'a>(&self, place: &Place<'a>) -> Option<&'a str> {
-        let Place { of, version: requested, .. } = *place;
+    pub(crate) fn version_for<'a>(&self, place: &RuleInput<'a>) -> Option<&'a str> {
+        let RuleInput { of, version: requested, .. } = *place;
         let is_clustered = place.namespace.is_empty() || of.is("", "namespaces");
         let matches = |rule: &Rule, version: &str| {
             rule.covers_scope(is_clustered)

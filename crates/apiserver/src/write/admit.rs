@@ -19,7 +19,7 @@ use crate::webhook;
 use crate::webhook::attributes::{Attributes, GroupVersion, Operation};
 use crate::webhook::dispatch::Write;
 use crate::webhook::hook::Hook;
-use crate::webhook::matching::Place;
+use crate::webhook::matching::RuleInput;
 use crate::webhook::replay::Question;
 
 /// Which webhooks.
@@ -283,7 +283,7 @@ impl State {
         if hooks.is_empty() || !is_asked || target.kind.group == webhook::GROUP {
             return Vec::new();
         }
-        let place = Place {
+        let place = RuleInput {
             of: &target.kind,
             version: &target.version().name,
             subresource: &target.subresource,

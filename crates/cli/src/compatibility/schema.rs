@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::{Findings, is_true, missing};
 
 /// A place in the schema of a version.
-pub(super) struct Place<'a> {
+pub(super) struct SchemaPath<'a> {
     /// The definition and the version.
     pub(super) definition: &'a str,
     /// The field, such as `spec.ports[].name`; empty for the whole object.
     pub(super) field: String,
 }
 
-impl Place<'_> {
+impl SchemaPath<'_> {
     fn child(&self, name: &str) -> Self {
         let field = match self.field.as_str() {
             "" => name.to_owned(),
@@ -59,7 +59,7 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const LIMITS: [&str; 3] = ["exclusiveMinimum", "exclusiveMaximum", "uniqueItems"];
 
 /// Compares two schemas and everything below them.
-pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+pub(super) fn compare(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     // This also ends the recursion: the elements of `anything()` are `anything()` again.
     if old == new {
         return;
@@ -102,7 +102,7 @@ fn anything() -> Value {
 
 /// Compares the types. `integer` to `number` is wider. A schema with `x-kubernetes-int-or-string`
 /// has no `type`.
-fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn types(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let int_or_string = "x-kubernetes-int-or-string";
     let shown = |of: &Value| match &of["type"] {
         Value::String(name) => name.clone(),
@@ -126,7 +126,7 @@ fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
 }
 
 /// Compares the allowed values and the defaults.
-fn values(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn values(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let path = place.text();
     match (old["enum"].is_null(), new["enum"].is_null()) {
         (true, true) => {}
@@ -148,7 +148,7 @@ fn values(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
     }
 }
 
-fn bounds(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn bounds(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let lower = LOWER.iter().map(|name| (name, true));
     for (name, is_lower) in lower.chain(UPPER.iter().map(|name| (name, false))) {
         let (before, after) = (old[name].as_f64(), new[name].as_f64());
@@ -170,7 +170,7 @@ fn bounds(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
     }
 }
 
-fn flags(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn flags(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let freedoms = FREEDOMS.iter().map(|name| (name, true));
     for (name, is_freedom) in freedoms.chain(LIMITS.iter().map(|name| (name, false))) {
         let (before, after) = (is_true(&old[name]), is_true(&new[name]));
@@ -182,7 +182,7 @@ fn flags(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
 }
 
 fn report(
-    place: &Place<'_>,
+    place: &SchemaPath<'_>,
     name: &str,
     is_different: bool,
     is_breaking: bool,
@@ -199,7 +199,7 @@ fn report(
 }
 
 /// Compares the CEL rules. Their messages may change.
-fn rules(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn rules(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let of = |schema: &Value| -> Vec<String> {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
         rules.map(|rule| rule["rule"].as_str().unwrap_or_default().to_owned()).collect()
@@ -213,7 +213,7 @@ fn rules(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     }
 }
 
-fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+fn fields(place: &SchemaPath<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let none = Map::new();
     let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or(none.clone());
     let (old_fields, new_fields) = (of(old), of(new));
@@ -273,7 +273,7 @@ mod tests {
 
     fn found(old: Value, new: Value) -> Vec<String> {
         let mut findings = Findings::default();
-        let place = Place { definition: "shops.example.com v1", field: String::new() };
+        let place = SchemaPath { definition: "shops.example.com v1", field: String::new() };
         let whole = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
         compare(&place, &whole(old), &whole(new), &mut findings);
         let texts = findings.0.iter().map(Finding::to_string);

@@ -32,7 +32,7 @@ struct Noted {
     group: String,
     plural: String,
     subresource: Option<String>,
-    place: Place,
+    place: RightScope,
     /// The object of an observed request. For a declared right, the only object that it is needed
     /// for.
     name: Option<String>,
@@ -45,10 +45,10 @@ struct Noted {
     package: Option<String>,
 }
 
-/// Where a right is needed: `Place` of `windlass-informer`.
+/// Where a right is needed: `RightScope` of `windlass-informer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Place {
+enum RightScope {
     Cluster,
     Watched,
     Own,
@@ -89,7 +89,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
     let namespaced: BTreeSet<(&str, &str)> = noted
         .iter()
-        .filter(|noted| noted.place == Place::Watched)
+        .filter(|noted| noted.place == RightScope::Watched)
         .map(|noted| (noted.group.as_str(), noted.plural.as_str()))
         .collect();
     let mut needed: Vec<&Noted> =
@@ -111,9 +111,9 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         // The path of a list over all namespaces does not tell whether the kind has namespaces;
         // other requests for the kind do.
         let is_watched =
-            one.place == Place::Watched || namespaced.contains(&(&*one.group, &*one.plural));
+            one.place == RightScope::Watched || namespaced.contains(&(&*one.group, &*one.plural));
         let scopes = match one.place {
-            Place::Own => vec![Scope::Namespace(operator.namespace_of_own(&one.plural))],
+            RightScope::Own => vec![Scope::Namespace(operator.namespace_of_own(&one.plural))],
             _ if is_watched => operator.watched(),
             _ => vec![Scope::Cluster],
         };

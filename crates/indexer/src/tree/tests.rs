@@ -8,19 +8,19 @@ use super::*;
 
 impl Entry for (u16, u8) {
     type Bound = u16;
-    type Probe<'a> = u16;
+    type SearchKey<'a> = u16;
 
     fn bound(&self) -> u16 {
         self.0
     }
-    fn probe(&self) -> u16 {
+    fn search_key(&self) -> u16 {
         self.0
     }
-    fn compare(&self, probe: u16) -> Ordering {
-        self.0.cmp(&probe)
+    fn compare(&self, sought: u16) -> Ordering {
+        self.0.cmp(&sought)
     }
-    fn compare_bound(bound: &u16, probe: u16) -> Ordering {
-        bound.cmp(&probe)
+    fn compare_bound(bound: &u16, sought: u16) -> Ordering {
+        bound.cmp(&sought)
     }
 }
 

@@ -43,7 +43,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use describe::describe_body;
 pub use error::FrameError;
-pub use frame::Change;
+pub use frame::EventType;
 pub(crate) use frame::Frame;
 pub(crate) use frame::{Bookmark, ListEnd};
 pub(crate) use status::RETRY_AFTER_MAX;
@@ -310,9 +310,9 @@ impl Frames {
             _ => return Err(self.malformed(EVENT)),
         };
         Ok(match &*event.r#type {
-            "ADDED" => Frame::Change(Change::Added, object),
-            "MODIFIED" => Frame::Change(Change::Modified, object),
-            "DELETED" => Frame::Change(Change::Deleted, object),
+            "ADDED" => Frame::Change(EventType::Added, object),
+            "MODIFIED" => Frame::Change(EventType::Modified, object),
+            "DELETED" => Frame::Change(EventType::Deleted, object),
             "BOOKMARK" => match Bookmark::parse(&object) {
                 Some(bookmark) => Frame::Bookmark(bookmark),
                 None => return Err(self.malformed("a bookmark with a version")),

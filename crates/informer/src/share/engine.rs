@@ -3,7 +3,7 @@
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
 //! does the resyncs and supervises the others. A feed that panics fails the whole informer.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::cache::backlog::MERGE_ABOVE;
+use crate::cache::listener::{HandlerOptions, Listener};
+use crate::cache::{Cache, Task};
 use crate::decode::ingest::Ingest;
 use crate::error::{InformerError, Stopped};
 use crate::lock::lock;
-use crate::reflect::feed::{Feed, FeedHandle};
-use crate::reflect::position::FeedPosition;
-use crate::reflect::reflector::{Reflector, ServerFeatures};
+use crate::reflector::{Reflector, ServerFeatures};
 use crate::resource::Resource;
-use crate::share::backlog::MERGE_ABOVE;
-use crate::share::cache::{Cache, Task};
-use crate::share::listener::{HandlerOptions, Listener};
+use crate::share::feed::{Feed, FeedHandle};
 use crate::share::options::{AddIndex, InformerOptions};
+use crate::share::position::FeedPosition;
 use crate::telemetry::feed::FeedTelemetry;
-use crate::telemetry::observer::{Observation, StatusHandle};
+use crate::telemetry::observer::{HasStatus, Observation, StatusHandle};
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 
@@ -100,7 +100,8 @@ impl Engine {
 
     /// Tells the observers that the informer exists. The caller must hold no lock.
     pub(crate) fn report_created(self: &Arc<Self>) {
-        let created = Observation::Created(StatusHandle::new(Arc::downgrade(self)));
+        let informer: Weak<Self> = Arc::downgrade(self);
+        let created = Observation::Created(StatusHandle::new(informer));
         self.options.observers.notify(&self.resource, &created);
     }
 
@@ -298,6 +299,12 @@ impl Engine {
             quarantined_total: self.cache.quarantine.total(),
             store: self.cache.reader.status(),
         }
+    }
+}
+
+impl HasStatus for Engine {
+    fn status(&self) -> InformerStatus {
+        Self::status(self)
     }
 }
 

@@ -18,7 +18,7 @@ use windlass_indexer::{Lister, ObjectType};
 
 use crate::error::{InformerError, InformerFailure, NotSynced, Stopped};
 use crate::lock::lock;
-use crate::reflect::reflector::ServerFeatures;
+use crate::reflector::ServerFeatures;
 use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
 use crate::share::informer::SharedInformer;

@@ -8,13 +8,13 @@ use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_indexer::{Index, Lister, ObjectType};
 
+use crate::cache::event::Handler;
+use crate::cache::listener::{HandlerOptions, run_handler};
 use crate::error::{InformerError, Stopped};
-use crate::informer_cache::InformerCache;
-use crate::reflect::reflector::ServerFeatures;
+use crate::reflector::ServerFeatures;
 use crate::resource::{Resource, StaticResource};
 use crate::share::engine::{Engine, ObjectSource};
-use crate::share::event::Handler;
-use crate::share::listener::{HandlerOptions, run_handler};
+use crate::share::informer_cache::InformerCache;
 use crate::share::options::InformerOptions;
 use crate::share::registration::{Registration, Subscription};
 use crate::telemetry::status::{InformerPhase, InformerStatus};

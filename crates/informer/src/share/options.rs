@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use windlass_indexer::{Index, IndexError, Layout, ObjectType, Selector, Store};
 
+use crate::cache::Cache;
 use crate::decode::compact::ManagedFields;
 use crate::decode::frames::FrameOptions;
 use crate::decode::transform::Transform;
-use crate::reflect::reflector::ReflectorConfig;
+use crate::reflector::ReflectorConfig;
 use crate::resource::Resource;
-use crate::share::cache::Cache;
 use crate::telemetry::observer::{Observation, Observer, Observers};
 use crate::transport::source::SourceError;
 

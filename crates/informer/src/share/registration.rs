@@ -5,9 +5,10 @@ use std::sync::{Arc, Weak};
 
 use windlass_indexer::{Lister, ObjectType};
 
-use crate::share::cache::Cache;
-use crate::share::event::Event;
-use crate::share::listener::{HandlerStatus, Listener, typed};
+use crate::cache::Cache;
+use crate::cache::event::Event;
+use crate::cache::listener::{Listener, typed};
+use crate::telemetry::status::HandlerStatus;
 
 /// A handler that was added to an informer. Dropping this does not remove the handler: it stays
 /// until it is [removed](Self::remove) or the informer stops.

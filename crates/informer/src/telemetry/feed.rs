@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decode::frames::Change;
+use crate::decode::frames::EventType;
 use crate::lock::lock;
-use crate::reflect::reflector::ListFault;
+use crate::reflector::ListFault;
 use crate::resource::Resource;
 use crate::telemetry::observer::{Observation, Observers};
 use crate::telemetry::status::{Activity, Counts, FeedStatus, Progress};
@@ -143,9 +143,9 @@ impl Notes {
             Observation::Changed(change) => {
                 status.last_event = Some(now);
                 match change {
-                    Change::Added => counts.added += 1,
-                    Change::Modified => counts.modified += 1,
-                    Change::Deleted => counts.deleted += 1,
+                    EventType::Added => counts.added += 1,
+                    EventType::Modified => counts.modified += 1,
+                    EventType::Deleted => counts.deleted += 1,
                 }
             }
             Observation::Bookmark => counts.bookmarks += 1,

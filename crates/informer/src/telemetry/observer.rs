@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_indexer::{HeadError, ResourceVersion};
 
-use crate::decode::frames::Change;
-use crate::reflect::reflector::{ListFault, Reaction, Relist};
+use crate::decode::frames::EventType;
+use crate::reflector::{ListFault, Reaction, Relist};
 use crate::resource::Resource;
-use crate::share::engine::Engine;
 use crate::telemetry::status::{InformerStatus, Progress};
 use crate::transport::source::SourceError;
 
@@ -74,7 +73,7 @@ pub enum Observation<'a> {
     /// A watch is ended for a list, or has ended and is followed by one.
     WatchEndedForList(Relist),
     /// A watch brought a change.
-    Changed(Change),
+    Changed(EventType),
     /// A watch brought a bookmark.
     Bookmark,
     /// A chunk was processed. Everything up to this version is in the cache.
@@ -100,10 +99,15 @@ pub enum Observation<'a> {
 
 /// Returns the current status of an informer, without keeping the informer alive.
 #[derive(Clone, Debug)]
-pub struct StatusHandle(Weak<Engine>);
+pub struct StatusHandle(Weak<dyn HasStatus>);
+
+/// An informer, as its telemetry knows it.
+pub(crate) trait HasStatus: Send + Sync {
+    fn status(&self) -> InformerStatus;
+}
 
 impl StatusHandle {
-    pub(crate) fn new(informer: Weak<Engine>) -> Self {
+    pub(crate) fn new(informer: Weak<dyn HasStatus>) -> Self {
         Self(informer)
     }
 

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use windlass_indexer::{HeadError, ResourceVersion, StoreStatus};
 
 use crate::resource::Resource;
-use crate::share::listener::HandlerStatus;
 use crate::transport::source::SourceError;
 
 /// The status of an informer.
@@ -97,6 +96,28 @@ pub enum Activity {
     Waiting(Instant),
     /// It has ended.
     Stopped,
+}
+
+/// The status of a handler.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HandlerStatus {
+    /// Its name, or its type.
+    pub name: String,
+    /// Whether it has seen the initial state: the first lists or, if it joined later, everything
+    /// that was cached then.
+    pub synced: bool,
+    /// Events that wait for it.
+    pub pending: usize,
+    /// Whether it handles an event now. A subscriber does from the moment at which it takes an
+    /// event until it asks for the next one.
+    pub busy: bool,
+    /// Events that it was given.
+    pub delivered: u64,
+    /// Events that merged with others because it was slow.
+    pub merged: u64,
+    /// Events that it panicked on.
+    pub panics: u64,
 }
 
 /// How far a list is.

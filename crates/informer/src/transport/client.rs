@@ -20,7 +20,7 @@ mod observer;
 mod proxy;
 mod rate;
 mod renewal;
-mod request_info;
+pub(crate) mod request_info;
 mod send;
 mod transport;
 

@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use http::{Request, StatusCode};
 use serde::Serialize;
 
-use super::client::{RequestInfo, RequestTarget};
 use crate::lock::lock;
 use crate::resource::Resource;
+use crate::transport::client::request_info::{RequestInfo, RequestTarget};
 
 /// A right as RBAC has it: a verb on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,7 +33,7 @@ pub struct Right {
     /// As in `status`.
     pub subresource: Option<String>,
     /// Where it is needed.
-    pub place: Place,
+    pub place: RightScope,
     /// The object; `None` for all, and for verbs that RBAC cannot limit to a name.
     pub name: Option<String>,
 }
@@ -41,7 +41,7 @@ pub struct Right {
 /// Where a right is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum RightScope {
     /// In the whole cluster.
     Cluster,
     /// In the namespaces that the program watches, which may be all of them.
@@ -171,7 +171,7 @@ impl Right {
             group: resource.group().to_owned(),
             plural: resource.plural().to_owned(),
             subresource: None,
-            place: if resource.is_namespaced() { Place::Watched } else { Place::Cluster },
+            place: if resource.is_namespaced() { RightScope::Watched } else { RightScope::Cluster },
             name: None,
         }
     }
@@ -185,7 +185,11 @@ impl Right {
             group: target.group.clone(),
             plural: target.plural.clone(),
             subresource: target.subresource.clone(),
-            place: if target.namespace.is_some() { Place::Watched } else { Place::Cluster },
+            place: if target.namespace.is_some() {
+                RightScope::Watched
+            } else {
+                RightScope::Cluster
+            },
             name: target.name.clone().filter(|_| has_name),
         }
     }

@@ -12,7 +12,7 @@ use k8s_openapi::api::authorization::v1::{
 use kube::Client;
 use kube::api::{Api, PostParams};
 use windlass_informer::client::safe_message;
-use windlass_informer::evidence::Place;
+use windlass_informer::evidence::RightScope;
 
 use super::Rights;
 
@@ -101,8 +101,8 @@ impl Review {
                 let right = &one.right;
                 let own = || self.client.default_namespace().to_owned();
                 let namespace = match right.place {
-                    Place::Own => Some(namespace.clone().unwrap_or_else(own)),
-                    Place::Cluster | Place::Watched => namespace.clone(),
+                    RightScope::Own => Some(namespace.clone().unwrap_or_else(own)),
+                    RightScope::Cluster | RightScope::Watched => namespace.clone(),
                 };
                 let attributes = ResourceAttributes {
                     verb: Some(right.verb.to_owned()),

@@ -4,7 +4,7 @@ use windlass_informer::client::error_chain;
 
 use crate::api::live::access::causes_of;
 use crate::error::Error;
-use crate::history::report::list;
+use crate::error::list;
 
 /// An [unforced](crate::WriteOptions::unforced) apply was refused, because others have written some
 /// of its fields with another value.

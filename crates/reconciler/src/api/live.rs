@@ -21,12 +21,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_indexer::ObjectKey;
-use windlass_informer::Resource;
+use windlass_informer::{Resource, StaticResource};
 
-use crate::api::objects::ObjectRef;
 use crate::api::write_options::WriteOptions;
-use crate::context::RunContext;
 use crate::error::Error;
+use crate::objects::any_object::ObjectRef;
+use crate::run::context::RunContext;
 use access::{Access, JSON};
 
 pub use wait::WaitTimeout;
@@ -63,15 +63,29 @@ pub struct Live<'a, T> {
 
 /// Which resource it is.
 #[derive(Clone, Copy)]
-pub(crate) enum LiveResource<'a> {
+enum LiveResource<'a> {
     /// That of the type.
     OfType(fn() -> Resource),
     /// One that is known at run time.
     Given(&'a Resource),
 }
 
+impl RunContext {
+    /// Reads and writes objects of a type at the server, in the safe ways of a controller.
+    pub fn live<T: StaticResource>(&self) -> Live<'_, T> {
+        Live::new(self, LiveResource::OfType(Resource::of::<T>))
+    }
+
+    /// Like [`live`](Self::live), for a resource that is known at run time, from discovery: with
+    /// [`DynamicObject`](kube::api::DynamicObject),
+    /// [`PartialObjectMeta`](kube::core::PartialObjectMeta), or a type of your own.
+    pub fn live_of<'a, T: kube::Resource>(&'a self, resource: &'a Resource) -> Live<'a, T> {
+        Live::new(self, LiveResource::Given(resource))
+    }
+}
+
 impl<'a, T> Live<'a, T> {
-    pub(crate) fn new(cx: &'a RunContext, resource: LiveResource<'a>) -> Self {
+    fn new(cx: &'a RunContext, resource: LiveResource<'a>) -> Self {
         Self { cx, resource, options: WriteOptions::new(), object: PhantomData }
     }
 

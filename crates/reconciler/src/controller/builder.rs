@@ -17,30 +17,30 @@ use windlass_indexer::{ObjectKey, ObjectType};
 use windlass_informer::{InformerError, Resource, SharedInformerFactory};
 use windlass_workqueue::{Builder as QueueBuilder, InvalidConfig, RateLimiter, WorkQueue};
 
-use crate::api::applied::Applied;
 use crate::api::children::CHECKED_OWNERS_MAX;
 use crate::cause::Cause;
-use crate::context::RunContext;
 use crate::controller::Controller;
 use crate::controller::defaults::ControllerDefaults;
 use crate::controller::handle::ControllerHandle;
+#[cfg(feature = "prometheus")]
+use crate::controller::metrics::ControllerMetrics;
 use crate::controller_core::ControllerCore;
 use crate::history::inactive::InactiveKeys;
 use crate::history::journal::Journal;
-#[cfg(feature = "prometheus")]
-use crate::history::metrics::ControllerMetrics;
 use crate::history::run_record::RunIds;
-use crate::history::span::SpanShape;
 use crate::history::watchdog::{Running, WARN_AFTER};
 use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
-use crate::runs::pause::{PAUSED_ANNOTATION, Pause};
-use crate::runs::worker::Work;
+use crate::run::context::RunContext;
+use crate::run::span::SpanShape;
 use crate::sources::enqueue::{Debounce, Enqueuer, PriorityPolicy, default_priority};
+use crate::sources::pause::{PAUSED_ANNOTATION, Pause};
 use crate::sources::predicate::AnyFilter;
 use crate::sources::source::{Source, Sources};
 use crate::sources::watch::Watch;
+use crate::worker::Work;
+use crate::writes::applied::Applied;
 use crate::writes::expectations::Expectations;
 use crate::writes::server_warnings::ServerWarnings;
 
@@ -288,7 +288,6 @@ impl<K: ObjectType> ControllerBuilder<K> {
             max_attempts: settings.max_attempts,
             pause: self.pause,
             on_error: settings.on_error,
-            span: self.span,
             client: self.client.unwrap_or_else(|| factory.client().clone()),
             filter: self.filter,
             factory: factory.clone(),
@@ -329,7 +328,12 @@ impl<K: ObjectType> ControllerBuilder<K> {
             let _ = core.durations.set(metrics.show(&core));
         }
         Ok(Controller {
-            work: Arc::new(Work { core, reconciler: Box::new(reconciler), objects }),
+            work: Arc::new(Work {
+                core,
+                span: self.span,
+                reconciler: Box::new(reconciler),
+                objects,
+            }),
             handle: self.handle,
             is_running: AtomicBool::new(false),
             is_synced: AtomicBool::new(false),

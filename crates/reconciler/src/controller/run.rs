@@ -12,7 +12,7 @@ use windlass_indexer::ObjectType;
 
 use super::Controller;
 use crate::controller::run_error::RunError;
-use crate::history::report::list;
+use crate::error::list;
 use crate::shutdown::Shutdown;
 use crate::sources::key_stream::KeyStream;
 

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use windlass_indexer::ObjectKey;
 
 use crate::cause::Cause;
+use crate::history::counts::Counts;
 use crate::history::hot_loop::{HOT_LOOP_AT, HotLoop, is_power_of_ten, repeated_write};
 use crate::history::run_record::Run;
-use crate::history::status::Counts;
 use crate::writes::write::Write;
 
 /// How many runs of a key are kept.

@@ -16,8 +16,8 @@ use windlass_informer::client::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
 use super::{Effect, PlannedWrite};
-use crate::api::live::access::has_code;
-use crate::writes::recording::is_dry_run;
+use crate::error::has_code;
+use crate::writes::request::is_dry_run;
 
 /// Notes what is written through its [clients](Self::client), and lets the server change nothing:
 /// every write is sent with `dryRun=All`. Clones share what they note.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::FieldChange;
-use crate::api::live::apply::SERVER_METADATA;
+use crate::objects::SERVER_METADATA;
 
 /// The field that identifies an element of a list of objects: the first of these that all have.
 const LIST_KEYS: [&str; 3] = ["name", "type", "key"];

@@ -18,8 +18,8 @@ use windlass_informer::{Event, Subscription};
 
 use crate::cause::Cause;
 use crate::error::{Class, Error};
+use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::Wake;
-use crate::sources::wiring::EventFilter;
 
 /// How often an event is mapped that fails. The events after it wait meanwhile, half a minute at
 /// most.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windlass_indexer::{Cached, Head, Selector};
 use windlass_informer::{Event, Resource};
 
-use crate::runs::pause::annotation;
+use crate::sources::pause::annotation;
 
 /// Decides for every event whether it causes a run.
 ///

@@ -25,7 +25,19 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windlass_indexer::{Head, ResourceVersion};
 
-use crate::writes::write::WriteEffect;
+/// Whether a write changed its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteEffect {
+    /// It did. If no cache of the controller shows the version in the answer, and the controller
+    /// was the last to change the object, an earlier write may have made that version instead.
+    Changed,
+    /// It did not, as an apply that found what it wanted.
+    Unchanged,
+    /// The answer does not tell. This happens after a patch without a field manager, after a write
+    /// to an object that somebody else changed later or in the same second, and after a write to
+    /// an object that is being deleted, such as a delete that waits for a finalizer.
+    Unknown,
+}
 
 /// What is known before a write is sent.
 #[derive(Default)]
@@ -92,8 +104,8 @@ mod tests {
     use serde_json::json;
     use windlass_indexer::HeadParser;
 
+    use super::WriteEffect::{Changed, Unchanged, Unknown};
     use super::*;
-    use crate::writes::write::WriteEffect::{Changed, Unchanged, Unknown};
 
     const OK: StatusCode = StatusCode::OK;
 

@@ -12,7 +12,7 @@ use windlass_indexer::{Head, HeadParser, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::client::RequestTarget;
 use windlass_informer::{Resource, Written};
 
-use crate::writes::authorship::BeforeWrite;
+use crate::writes::authorship::{BeforeWrite, WriteEffect};
 
 /// A successful write of a run. Two are equal if all of their fields are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,20 +47,6 @@ pub(crate) struct TrackedWrite {
 
 /// The group, the plural and the key of an object.
 pub(crate) type WrittenObject = (String, String, ObjectKey);
-
-/// Whether a write changed its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteEffect {
-    /// It did. If no cache of the controller shows the version in the answer, and the controller
-    /// was the last to change the object, an earlier write may have made that version instead.
-    Changed,
-    /// It did not, as an apply that found what it wanted.
-    Unchanged,
-    /// The answer does not tell. This happens after a patch without a field manager, after a write
-    /// to an object that somebody else changed later or in the same second, and after a write to
-    /// an object that is being deleted, such as a delete that waits for a finalizer.
-    Unknown,
-}
 
 /// What was done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

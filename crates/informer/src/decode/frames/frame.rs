@@ -18,7 +18,7 @@ pub(crate) enum Frame {
     /// The list is complete.
     ListEnd(ListEnd),
     /// An object changed.
-    Change(Change, Box<[u8]>),
+    Change(EventType, Box<[u8]>),
     /// All changes up to a version were sent.
     Bookmark(Bookmark),
     /// The watch failed. The server ends it after this.
@@ -29,7 +29,7 @@ pub(crate) enum Frame {
 
 /// How an object changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EventType {
     /// It was created, or now matches what is watched, or existed when the watch began.
     Added,
     /// It has another version.

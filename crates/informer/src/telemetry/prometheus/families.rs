@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 use windlass_indexer::TypeStatus;
 
 use super::series::{EVENTS, REASONS, Series, Shown};
-use crate::share::listener::HandlerStatus;
+use crate::telemetry::status::HandlerStatus;
 use crate::telemetry::status::{FeedStatus, InformerPhase, InformerStatus};
 
 /// One metric of all resources. The encoder adds the unit and `_total` to the name.

@@ -47,7 +47,7 @@ pub(super) struct Shown {
     pub(super) informers: Vec<InformerStatus>,
 }
 
-/// The values of the label `type`, in the order of [`Change`](crate::observe::Change).
+/// The values of the label `type`, in the order of [`EventType`](crate::observe::EventType).
 pub(super) const EVENTS: [&str; 3] = ["added", "modified", "deleted"];
 
 /// The values of the label `reason`.

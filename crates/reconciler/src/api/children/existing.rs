@@ -7,9 +7,10 @@ use windlass_informer::Resource;
 
 use super::kinds::{Kinds, is_same, resource_named};
 use super::note::OwnerNote;
-use super::{CONTROLLER_LABEL, children_selector, label_value};
-use crate::api::live::access::{JSON, METADATA_LIST, has_code};
+use crate::api::live::access::{JSON, METADATA_LIST};
 use crate::error::Error;
+use crate::error::has_code;
+use crate::objects::child_labels::{CONTROLLER_LABEL, children_selector, label_value};
 
 /// How many owners are remembered whose retired kinds were already searched, 16 bytes each and
 /// their place. Others are searched again. One search for each process is enough, because no
@@ -55,6 +56,25 @@ impl OwnerNote<'_> {
             core.checked_owners.lock().insert(uid, ());
         }
         Ok(present)
+    }
+
+    /// Removes kinds from the note that are not wanted and of which there is nothing. The server is
+    /// asked, because a cache may lack what another process has made just now.
+    pub(super) async fn forget_empty(
+        &mut self,
+        wanted: &Kinds,
+        present: &[Present],
+    ) -> Result<(), Error> {
+        let mut empty = Vec::new();
+        for noted in self.noted.iter().filter(|noted| !wanted.contains(noted)) {
+            let resource = self.as_watched(noted);
+            let has_some = present.iter().any(|present| is_same(&present.resource, &resource));
+            if !has_some && self.list(&resource).await?.is_empty() {
+                empty.push(resource);
+            }
+        }
+        let empty = Kinds::of(empty);
+        self.write(|noted| noted.without(&empty)).await
     }
 
     /// A resource that was noted, in the version that the controller watches, if it does.

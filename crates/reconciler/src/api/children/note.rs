@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
 use windlass_informer::Resource;
 
-use super::children_annotation;
-use super::existing::Present;
-use super::kinds::{Kinds, is_same};
-use crate::api::live::access::{Access, has_code};
+use super::kinds::Kinds;
+use crate::api::live::access::Access;
 use crate::api::live::difference::Backoff;
-use crate::api::objects::AnyObject;
-use crate::api::ownership::Owner;
 use crate::api::write_options::WriteOptions;
-use crate::context::RunContext;
 use crate::error::Error;
+use crate::error::has_code;
+use crate::objects::any_object::AnyObject;
+use crate::objects::child_labels::children_annotation;
+use crate::objects::ownership::Owner;
+use crate::run::context::RunContext;
 
 /// An owner, and what is noted at it.
 pub(super) struct OwnerNote<'a> {
@@ -117,24 +117,5 @@ impl<'a> OwnerNote<'a> {
         self.noted = Kinds::parse(note);
         self.version = metadata.resource_version.unwrap_or_default();
         Ok(())
-    }
-
-    /// Removes kinds from the note that are not wanted and of which there is nothing. The server is
-    /// asked, because a cache may lack what another process has made just now.
-    pub(super) async fn forget_empty(
-        &mut self,
-        wanted: &Kinds,
-        present: &[Present],
-    ) -> Result<(), Error> {
-        let mut empty = Vec::new();
-        for noted in self.noted.iter().filter(|noted| !wanted.contains(noted)) {
-            let resource = self.as_watched(noted);
-            let has_some = present.iter().any(|present| is_same(&present.resource, &resource));
-            if !has_some && self.list(&resource).await?.is_empty() {
-                empty.push(resource);
-            }
-        }
-        let empty = Kinds::of(empty);
-        self.write(|noted| noted.without(&empty)).await
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use crate::api::merge_patch::merge_patch;
+use crate::objects::merge_patch::merge_patch;
 
 /// The patch from the existing definition to the wanted one, with the version of the existing one;
 /// `None` if they do not differ.

@@ -18,8 +18,8 @@ use windlass_informer::Resource;
 use windlass_informer::client::{CreatedName, status_of};
 
 use crate::api::write_options::WriteOptions;
-use crate::context::RunContext;
-use crate::error::Error;
+use crate::error::{Error, has_code};
+use crate::run::context::RunContext;
 
 /// The subresource that is written on its own.
 pub(crate) const STATUS: &str = "status";
@@ -277,11 +277,6 @@ pub(crate) fn unless_missing<T>(answer: Result<T, kube::Error>) -> Result<Option
         Err(error) if has_code(&error, 404) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether an error is an answer of the server with this code.
-pub(crate) fn has_code(error: &(dyn std::error::Error + 'static), code: u16) -> bool {
-    status_of(error).is_some_and(|status| status.code == code)
 }
 
 /// The causes that an answer of the server with this code names.

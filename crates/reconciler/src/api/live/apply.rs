@@ -1,7 +1,7 @@
 //! Server-side apply: of what a controller wants of an object, and of objects that it owns.
 //!
 //! The same body again costs no request, if a cache still shows what came of it: see
-//! [`Applied`](crate::api::applied).
+//! [`Applied`](crate::writes::applied).
 //!
 //! Whether an object may be taken over is decided before it is written:
 //!
@@ -22,28 +22,18 @@ use windlass_indexer::{Head, HeadParser, Object, ObjectKey, Uid};
 use windlass_informer::client::status_of;
 
 use super::Live;
-use super::access::{Access, STATUS, causes_of, has_code, request};
-use crate::api::applied::ApplyTarget;
+use super::access::{Access, STATUS, causes_of, request};
 use crate::api::apply_conflict::ApplyConflict;
-use crate::api::objects::{AnyObject, ObjectRef};
-use crate::api::ownership::{Owner, OwnershipError};
 use crate::error::Error;
-use crate::writes::recording::WriteLog;
+use crate::error::has_code;
+use crate::objects::SERVER_METADATA;
+use crate::objects::any_object::{AnyObject, ObjectRef};
+use crate::objects::ownership::{Owner, OwnershipError};
+use crate::run::recording::WriteLog;
+use crate::writes::applied::ApplyTarget;
 
 /// The media type of what is applied. It is JSON, which is YAML, too.
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
-
-/// The fields of the metadata that only the server writes. They are not applied.
-pub(crate) const SERVER_METADATA: [&str; 8] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
 
 /// What an apply did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

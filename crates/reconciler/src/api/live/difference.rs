@@ -12,11 +12,12 @@ use tokio::time::sleep;
 use windlass_indexer::ObjectKey;
 
 use super::Live;
-use super::access::{Access, JSON, STATUS, get, has_code, json_error};
-use crate::api::merge_patch::lists::{carry_over, replaces_objects};
-use crate::api::merge_patch::{merge, set_version};
-use crate::api::objects::ObjectRef;
+use super::access::{Access, JSON, STATUS, get, json_error};
+use crate::error::has_code;
 use crate::error::{Class, Error};
+use crate::objects::any_object::ObjectRef;
+use crate::objects::merge_patch::lists::{carry_over, replaces_objects};
+use crate::objects::merge_patch::{merge, set_version};
 
 /// How often a change is repeated because somebody else has written meanwhile.
 pub(crate) const CONFLICTS_MAX: u32 = 10;

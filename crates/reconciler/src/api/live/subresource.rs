@@ -9,8 +9,8 @@ use windlass_indexer::ObjectKey;
 
 use super::Live;
 use super::access::{JSON, request, unless_missing};
-use crate::api::objects::ObjectRef;
 use crate::error::Error;
+use crate::objects::any_object::ObjectRef;
 
 /// The subresource with the number of replicas, which many kinds have.
 const SCALE: &str = "scale";

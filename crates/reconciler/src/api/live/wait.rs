@@ -14,9 +14,9 @@ use windlass_indexer::{HeadParser, ObjectKey, Uid};
 
 use super::Live;
 use super::access::Access;
-use crate::api::objects::ObjectRef;
 use crate::error::Error;
-use crate::history::report::list;
+use crate::error::list;
+use crate::objects::any_object::ObjectRef;
 
 /// The pause after the first look.
 const PAUSE_MIN: Duration = Duration::from_millis(50);

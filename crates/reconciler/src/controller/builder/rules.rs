@@ -9,8 +9,8 @@ use windlass_workqueue::{Group, Priority};
 use super::ControllerBuilder;
 use crate::cause::Cause;
 use crate::history::finished::FailedRun;
-use crate::runs::pause::Pause;
 use crate::sources::enqueue::Debounce;
+use crate::sources::pause::Pause;
 
 impl<K: ObjectType> ControllerBuilder<K> {
     /// How urgent a key is, depending on the cause. Default: [`Priority::Low`] for objects that

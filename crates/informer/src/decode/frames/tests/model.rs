@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{OPTIONS, Writer, chunks, lens, object, read_list, read_watch, without_managed_fields};
 use crate::decode::compact::{ManagedFields, ObjectScan};
-use crate::decode::frames::{Bookmark, Change, Frame, FrameError, FrameOptions};
+use crate::decode::frames::{Bookmark, EventType, Frame, FrameError, FrameOptions};
 
 fn compact(object: &[u8], managed_fields: ManagedFields) -> Box<[u8]> {
     let mut scan = ObjectScan::default();
@@ -147,7 +147,7 @@ proptest! {
         for (read, (kind, object)) in read.into_iter().zip(events) {
             match (read, kind) {
                 (Frame::Change(change, read), 0..3) => {
-                    let changes = [Change::Added, Change::Modified, Change::Deleted];
+                    let changes = [EventType::Added, EventType::Modified, EventType::Deleted];
                     prop_assert_eq!(change, changes[kind]);
                     prop_assert_eq!(parse(&read), without_managed_fields(&object));
                 }

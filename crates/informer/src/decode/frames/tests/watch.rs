@@ -1,7 +1,7 @@
 //! Watches as servers and proxies send them.
 
 use super::{OPTIONS, chunks, read_watch};
-use crate::decode::frames::{Change, Frame, FrameError, FrameOptions, Frames};
+use crate::decode::frames::{EventType, Frame, FrameError, FrameOptions, Frames};
 
 fn watch(body: &str) -> (Vec<Frame>, Result<(), FrameError>) {
     let whole = read_watch([body.as_bytes()], OPTIONS);
@@ -18,7 +18,7 @@ fn fails(body: &str) -> FrameError {
     watch(body).1.expect_err("the body must be refused")
 }
 
-fn change(change: Change, object: &str) -> Frame {
+fn change(change: EventType, object: &str) -> Frame {
     Frame::Change(change, object.as_bytes().into())
 }
 
@@ -33,9 +33,9 @@ fn events_are_read_on_lines_or_not_and_with_keys_in_any_order() {
     ));
     assert_eq!(end, Ok(()));
     let expected = [
-        change(Change::Added, r#"{"a":1}"#),
-        change(Change::Modified, r#"{"metadata":{}}"#),
-        change(Change::Deleted, r#"{"a":1}"#),
+        change(EventType::Added, r#"{"a":1}"#),
+        change(EventType::Modified, r#"{"metadata":{}}"#),
+        change(EventType::Deleted, r#"{"a":1}"#),
     ];
     assert_eq!(events, expected);
 }
@@ -44,7 +44,7 @@ fn events_are_read_on_lines_or_not_and_with_keys_in_any_order() {
 fn an_event_comes_out_before_its_newline() {
     let mut frames = Frames::watch(OPTIONS);
     frames.push(br#"{"type":"ADDED","object":{}}"#);
-    assert_eq!(frames.next(), Ok(Some(change(Change::Added, "{}"))));
+    assert_eq!(frames.next(), Ok(Some(change(EventType::Added, "{}"))));
     assert_eq!(frames.next(), Ok(None));
 }
 
@@ -82,7 +82,7 @@ fn events_of_unknown_types_are_skipped() {
     let (events, end) =
         watch(r#"{"type":"SHRUNK","object":{}}{"type":"ADDED","object":{"type":"ERROR"}}"#);
     assert_eq!(end, Ok(()));
-    assert_eq!(events, [Frame::Unknown, change(Change::Added, r#"{"type":"ERROR"}"#)]);
+    assert_eq!(events, [Frame::Unknown, change(EventType::Added, r#"{"type":"ERROR"}"#)]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_object_that_is_no_json_inside_does_not_end_the_watch() {
     let (events, end) =
         watch(r#"{"type":"ADDED","object":{"b":nonsense 7}}{"type":"MODIFIED","object":{"a":1}}"#);
     assert_eq!(end, Ok(()));
-    assert_eq!(events[1], change(Change::Modified, r#"{"a":1}"#));
+    assert_eq!(events[1], change(EventType::Modified, r#"{"a":1}"#));
 }
 
 #[test]

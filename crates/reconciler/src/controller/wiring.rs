@@ -1,0 +1,193 @@
+//! How events become keys: the sources of a controller, and the handler that it adds to the
+//! informer of each.
+//!
+//! A mapper is user code and may panic, which is logged; then the event leads to no key.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use windlass_indexer::{ByController, Cached, Index, ObjectKey, ObjectType};
+use windlass_informer::{Event, HandlerOptions, InformerError, SharedInformer};
+
+use crate::cause::Cause;
+use crate::controller_core::ControllerCore;
+use crate::guard::caught;
+use crate::objects::ownership::{ReferredOwner, owners_of};
+use crate::sources::filter::EventFilter;
+use crate::sources::key_stream::KeyStream;
+use crate::sources::mapping::{Mapper, mapped_wakes};
+use crate::sources::pause::{Pause, annotation};
+use crate::sources::predicate::Predicate;
+use crate::sources::source::Source;
+use crate::sources::watch::{OwnedBy, Watch};
+
+impl ControllerCore {
+    /// The source of the objects that are reconciled.
+    pub(crate) fn primary_source<T: ObjectType>(
+        &self,
+        informer: &SharedInformer<T>,
+        predicate: Predicate<T>,
+    ) -> Result<Source, InformerError> {
+        let pause = self.pause.clone();
+        if pause.annotation().is_some() {
+            informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
+        }
+        let filter = EventFilter { pause, ..self.event_filter(informer, predicate)? };
+        self.attach(informer, filter, |_, object| Some(object.key().clone()))
+    }
+
+    /// A source whose events enqueue nothing.
+    pub(crate) fn read_only_source<T: ObjectType>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<Source, InformerError> {
+        let (informer, _) = watch.open(&self.factory)?;
+        Ok(Source::new(&informer, None))
+    }
+
+    /// A source whose events enqueue the owners of the object.
+    pub(crate) fn owned_source<T: ObjectType>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<Source, InformerError> {
+        // For `RunContext::owned`.
+        let watch = watch.with_index(ByController);
+        let owned_by = watch.owned_by.clone();
+        let (informer, filter) = self.open(watch)?;
+        if let OwnedBy::Annotation(name) = owned_by {
+            informer.require_bytes("`OwnedBy::Annotation`")?;
+            return self.attach(&informer, filter, move |_, object| {
+                annotation(object.object(), &name).and_then(|key| key.parse::<ObjectKey>().ok())
+            });
+        }
+        let is_controller_only = owned_by == OwnedBy::Controller;
+        let (primary, owners) = (self.primary.clone(), self.objects.clone());
+        self.attach(&informer, filter, move |event, object| {
+            let is_meant = |owner: &ReferredOwner<'_>| {
+                let present = owners.get(&owner.key);
+                let is_other = present.is_some_and(|present| present.head().uid() != owner.uid);
+                // An object with the name of the owner, but another uid, is not the owner: it was
+                // created later. A deletion counts for it, too: the deleted object was in its way.
+                !is_other || matches!(event, Event::Deleted { .. })
+            };
+            let owners = owners_of(object.head(), &primary, is_controller_only);
+            owners.filter(is_meant).map(|owner| owner.key).collect::<Vec<_>>()
+        })
+    }
+
+    /// A source whose events enqueue the keys that `keys` returns.
+    pub(crate) fn watched_source<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
+        &self,
+        watch: Watch<T>,
+        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
+    ) -> Result<Source, InformerError> {
+        let (informer, filter) = self.open(watch)?;
+        self.attach(&informer, filter, move |_, object| keys(object))
+    }
+
+    /// # Errors
+    /// Returns an error if the reconciled objects have no such index.
+    pub(crate) fn require_index<I: Index>(&self) -> Result<(), InformerError> {
+        let missing = |error| InformerError::Index { resource: self.primary.clone(), error };
+        self.objects.snapshot().index_values::<I>().map(drop).map_err(missing)
+    }
+
+    /// A source whose events enqueue the objects that have its key in an index.
+    pub(crate) fn referred_source<T: ObjectType, I: Index<Value = ObjectKey>>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<Source, InformerError> {
+        let referring = self.objects.clone();
+        self.watched_source(watch, move |object: &Cached<T>| {
+            let found = referring.snapshot().by_index::<I>(object.key());
+            let found = found.expect("the index must have been added with the primary");
+            found.iter().map(|object| object.head().key().clone()).collect::<Vec<_>>()
+        })
+    }
+
+    /// A source whose events enqueue the keys that the future of `map` returns.
+    pub(crate) fn mapped_source<T: ObjectType>(
+        &self,
+        watch: Watch<T>,
+        map: Mapper<T>,
+    ) -> Result<Source, InformerError> {
+        let (informer, filter) = self.open(watch)?;
+        let name = format!("changes of {}", informer.resource()).into();
+        let events = informer.subscribe_with(self.handler_options())?;
+        let source = Source::new(&informer, None);
+        let wakes =
+            mapped_wakes(events, filter, map).take_until(source.removed.clone().cancelled_owned());
+        self.streams.add(KeyStream { name, wakes: Box::pin(wakes) });
+        Ok(source)
+    }
+
+    fn open<T: ObjectType>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<(SharedInformer<T>, EventFilter<T>), InformerError> {
+        let (informer, predicate) = watch.open(&self.factory)?;
+        let filter = self.event_filter(&informer, predicate)?;
+        Ok((informer, filter))
+    }
+
+    fn event_filter<T: ObjectType>(
+        &self,
+        informer: &SharedInformer<T>,
+        predicate: Predicate<T>,
+    ) -> Result<EventFilter<T>, InformerError> {
+        if predicate.reads_annotations {
+            informer.require_bytes("`Predicate::annotated`")?;
+        }
+        Ok(EventFilter {
+            controller: Arc::clone(&self.controller),
+            resource: informer.resource().clone(),
+            predicate,
+            global: self.filter.clone(),
+            pause: Pause::by(None),
+        })
+    }
+
+    fn handler_options(&self) -> HandlerOptions {
+        HandlerOptions::new().name(format!("controller {}", self.controller))
+    }
+
+    /// Adds a handler to an informer. For each event that the filter passes, it enqueues what
+    /// `keys` returns for the object; for an update also what it returns for the old version.
+    fn attach<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
+        &self,
+        informer: &SharedInformer<T>,
+        filter: EventFilter<T>,
+        keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
+    ) -> Result<Source, InformerError> {
+        // Holding all of `self` would be a reference cycle: its sources hold the informer, which
+        // holds this handler.
+        let enqueuer = self.enqueuer.clone();
+        let handler = move |event: Event<T>| {
+            if !filter.passes(&event) {
+                return;
+            }
+            let map = |object: &Cached<T>| {
+                let mapped = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
+                mapped.unwrap_or_else(|| {
+                    filter.report_mapper_panic(&event);
+                    Vec::new()
+                })
+            };
+            let mut to_add = map(event.object());
+            if let Event::Updated { old, .. } = &event
+                && !event.is_resync()
+            {
+                to_add.extend(map(old));
+                // Mostly both lead to the same key, which gets one cause and not two.
+                to_add.sort_unstable();
+                to_add.dedup();
+            }
+            let cause = Cause::of(&filter.resource, &event);
+            for key in to_add {
+                enqueuer.wake(key, cause.clone());
+            }
+        };
+        let registration = informer.add_handler_with(self.handler_options(), handler)?;
+        Ok(Source::new(informer, Some(registration)))
+    }
+}

@@ -1,0 +1,88 @@
+//! The caches of a controller as one run sees them: as they were when it began, with what it has
+//! written itself laid over them.
+//!
+//! Freezing a cache is a clone of one pointer. What the run writes is laid over when it reads next,
+//! in its own call: transforms and indexes are user code, and a panic in one is a panic of the run.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use windlass_indexer::{Lister, Object, ObjectKey, ObjectType, Snapshot};
+use windlass_informer::Resource;
+
+use crate::run::recording::WriteLog;
+use crate::sources::source::Source;
+use crate::writes::write::TrackedWrite;
+
+/// The caches of a controller when a run begins. They are frozen one after the other, so two of
+/// them can differ by a moment.
+pub(crate) struct FrozenCaches(Vec<FrozenCache>);
+
+/// One of them.
+pub(crate) struct FrozenCache {
+    pub(crate) source: Arc<Source>,
+    overlaid: Mutex<OverlaidSnapshot>,
+}
+
+/// A cache, and up to which [number](crate::writes::overlay::Overlay) the answers of the run are laid over
+/// it.
+struct OverlaidSnapshot {
+    snapshot: Snapshot,
+    up_to: u64,
+}
+
+impl FrozenCaches {
+    /// Freezes the caches of these sources.
+    pub(crate) fn of(sources: Vec<Arc<Source>>) -> Self {
+        let mut frozen: Vec<FrozenCache> = Vec::with_capacity(sources.len());
+        for source in sources {
+            // Sources that share an informer, as different types, show the same moment.
+            let same =
+                frozen.iter().find(|other| other.source.cache.is_of_same_cache(&source.cache));
+            let snapshot = same.map_or_else(|| source.cache.snapshot(), FrozenCache::as_frozen);
+            frozen.push(FrozenCache {
+                source,
+                overlaid: Mutex::new(OverlaidSnapshot { snapshot, up_to: 0 }),
+            });
+        }
+        Self(frozen)
+    }
+
+    /// The reconciled object when the run began. Its source is the first.
+    pub(crate) fn primary(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.0.first()?.as_frozen().get(key).cloned()
+    }
+
+    /// The caches of a type; those of a resource, if that is given.
+    pub(crate) fn of_type<'c, T: ObjectType>(
+        &'c self,
+        of: Option<&Resource>,
+    ) -> Vec<(&'c FrozenCache, &'c Lister<T>)> {
+        let caches = self.0.iter();
+        let caches = caches.filter(|cache| of.is_none_or(|of| of == cache.source.cache.resource()));
+        caches.filter_map(|cache| Some((cache, cache.source.lister::<T>()?))).collect()
+    }
+}
+
+impl FrozenCache {
+    /// The cache with what the run has written up to now.
+    pub(crate) fn snapshot(&self, log: Option<&WriteLog>) -> Snapshot {
+        let (mut overlaid, cache) = (self.overlaid.lock(), &self.source.cache);
+        if let Some(log) = log {
+            let (answers, up_to) = log.answers_after(overlaid.up_to);
+            for answered in answers {
+                let TrackedWrite { write, written } = &answered.tracked;
+                if write.is_of(cache.resource()) {
+                    cache.overlay(&mut overlaid.snapshot, written, &answered.answer);
+                }
+            }
+            overlaid.up_to = up_to;
+        }
+        overlaid.snapshot.clone()
+    }
+
+    /// The cache without what was laid over it since the last call of [`snapshot`](Self::snapshot).
+    fn as_frozen(&self) -> Snapshot {
+        self.overlaid.lock().snapshot.clone()
+    }
+}

@@ -1,0 +1,236 @@
+//! A client that remembers what was written through it.
+//!
+//! It wraps another client. Requests and answers pass unchanged. It reads the metadata in the
+//! answer to a write, and the version that the request names. So it notes everything that a
+//! reconciler writes, whichever API it uses, and costs nothing for reads. If the answer to a write
+//! is lost, or the request is cancelled, nobody knows whether the server stored the write: it is
+//! noted as unknown.
+
+use std::io;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use tower::{BoxError, service_fn};
+use windlass_indexer::ObjectKey;
+use windlass_informer::client::{RequestInfo, error_chain, explain};
+use windlass_informer::evidence::Evidence;
+use windlass_informer::{ConnectError, NotLeader, RequestError, Resource};
+
+use crate::controller_core::ControllerCore;
+use crate::history::origin::SpanOrigin;
+use crate::run::rights::mark_sender;
+use crate::writes::authorship::BeforeWrite;
+use crate::writes::expectations::PendingWrites;
+use crate::writes::overlay::{Answered, Overlay};
+use crate::writes::request::{field_manager, has_dry_option, write_of};
+use crate::writes::write::{TrackedWrite, Verb, Write};
+
+/// How many writes of a run are kept for the journal: the first half and the last half of them.
+pub const WRITES_PER_RUN: usize = 16;
+
+/// The first and the last writes of a run, and how many there were between them.
+#[derive(Default)]
+pub(crate) struct KeptWrites {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) omitted: u64,
+}
+
+impl KeptWrites {
+    fn push(&mut self, write: Write) {
+        if self.writes.len() == WRITES_PER_RUN {
+            self.writes.remove(WRITES_PER_RUN / 2);
+            self.omitted += 1;
+        }
+        self.writes.push(write);
+    }
+}
+
+/// What a run has written so far. Clones share the log.
+///
+/// However many writes a run makes, the log holds a few of them for the journal, those that the
+/// caches do not show yet, and the last answer about each object, for what the run itself reads.
+#[derive(Clone)]
+pub(crate) struct WriteLog {
+    key: ObjectKey,
+    origin: SpanOrigin,
+    entries: Arc<Mutex<Entries>>,
+    /// Weak, so that a client that outlives its controller does not keep it. Upgraded for a request.
+    core: Weak<ControllerCore>,
+}
+
+#[derive(Default)]
+struct Entries {
+    kept: KeptWrites,
+    pending: PendingWrites,
+    overlay: Overlay,
+    is_closed: bool,
+}
+
+impl WriteLog {
+    pub(crate) fn new(key: ObjectKey, origin: SpanOrigin, core: &Arc<ControllerCore>) -> Self {
+        Self { key, origin, entries: Arc::default(), core: Arc::downgrade(core) }
+    }
+
+    /// Notes a write and the answer to it; `None` for a write whose result is unknown.
+    fn note(&self, core: &ControllerCore, answered: Option<(TrackedWrite, Bytes)>) {
+        let (tracked, answer) = answered.unzip();
+        if let Some(tracked) = &tracked {
+            self.origin.note(&tracked.write);
+            core.report_write(&self.key, &tracked.write);
+        }
+        let mut entries = self.entries.lock();
+        if entries.is_closed {
+            drop(entries);
+            let mut late = PendingWrites::default();
+            late.note(tracked, |_| false);
+            core.expect_writes(&self.key, late);
+            return;
+        }
+        if let (Some(tracked), Some(answer)) = (&tracked, answer) {
+            entries.kept.push(tracked.write.clone());
+            if core.sources.has_cache_of(&tracked.write) {
+                entries.overlay.put(tracked.clone(), answer);
+            }
+        }
+        entries.pending.note(tracked, |tracked| core.is_seen(tracked));
+    }
+
+    /// Whether the run has written this object, and the caches do not show that yet.
+    pub(crate) fn has_unseen_write(
+        &self,
+        core: &ControllerCore,
+        resource: &Resource,
+        key: &ObjectKey,
+    ) -> bool {
+        let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
+        let is_open = |tracked: &TrackedWrite| is_it(&tracked.write) && !core.is_seen(tracked);
+        self.entries.lock().pending.writes.iter().any(is_open)
+    }
+
+    /// Closes the log at the end of the run. Returns what was written, and what of it the caches
+    /// may not show yet. Later writes go straight to the expectations.
+    pub(crate) fn close(&self) -> (KeptWrites, PendingWrites) {
+        let mut entries = self.entries.lock();
+        entries.is_closed = true;
+        entries.overlay = Overlay::default();
+        (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
+    }
+
+    /// The answers to writes since the answer with this number, to be laid over the caches that the
+    /// run reads, and the number of the last one.
+    pub(crate) fn answers_after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
+        self.entries.lock().overlay.after(number)
+    }
+}
+
+/// A write that was sent. If this is dropped without an answer, the write is noted as unknown.
+struct OpenWrite<'a> {
+    log: &'a WriteLog,
+    core: &'a ControllerCore,
+    /// Whether the result is known: the write was answered, or never sent.
+    is_settled: bool,
+}
+
+impl Drop for OpenWrite<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.log.note(self.core, None);
+        }
+    }
+}
+
+/// A client that notes its writes in `log`.
+pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
+    let namespace = inner.default_namespace().to_owned();
+    let service = service_fn(move |request: Request<Body>| {
+        let (inner, log) = (inner.clone(), log.clone());
+        async move {
+            let info = RequestInfo::of(&request);
+            let answer = match log.core.upgrade() {
+                Some(core) => send(&inner, request, &info, &log, &core).await,
+                None => inner.send(request).await,
+            };
+            // The client stack of Windlass explains errors already; the user's client may not.
+            match answer {
+                Ok(answer) => Ok(explain(&info, answer).await),
+                Err(error) => Err(with_request(info, error)),
+            }
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// Adds the request to an error, unless the error names it already.
+fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
+    if error_chain(&error).any(<dyn std::error::Error>::is::<RequestError>) {
+        return error.into();
+    }
+    RequestError { request: info, source: error.into() }.into()
+}
+
+/// Sends a request, and logs the warnings in the answer.
+async fn send(
+    inner: &Client,
+    request: Request<Body>,
+    info: &RequestInfo,
+    log: &WriteLog,
+    core: &ControllerCore,
+) -> Result<Response<Body>, kube::Error> {
+    let answer = send_recorded(inner, request, log, core).await?;
+    core.warnings.note(&core.controller, info, answer.headers());
+    Ok(answer)
+}
+
+/// Sends a request, and notes what it writes.
+async fn send_recorded(
+    inner: &Client,
+    mut request: Request<Body>,
+    log: &WriteLog,
+    core: &ControllerCore,
+) -> Result<Response<Body>, kube::Error> {
+    let Some((verb, target)) = write_of(&request) else {
+        if Evidence::is_on() {
+            mark_sender(core, &mut request, None);
+        }
+        return inner.send(request).await;
+    };
+    // A streamed body is not read.
+    let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
+    if Evidence::is_on() {
+        mark_sender(core, &mut request, Some((&target, &body)));
+    }
+    if verb == Verb::Delete && has_dry_option(&body) {
+        return inner.send(request).await;
+    }
+    let before = BeforeWrite::of(&body, field_manager(&request), core.sources.shown(&target));
+    let mut open_write = OpenWrite { log, core, is_settled: false };
+    let answer = inner.send(request).await.inspect_err(|error| {
+        open_write.is_settled = error_chain(error).any(is_not_sent);
+    })?;
+    let status = answer.status();
+    if !status.is_success() {
+        // After a 5xx nobody knows whether the server stored the write.
+        open_write.is_settled = !status.is_server_error();
+        return Ok(answer);
+    }
+    let (parts, body) = answer.into_parts();
+    let bytes = body.collect().await?.to_bytes();
+    open_write.is_settled = true;
+    if let Some(tracked) = TrackedWrite::of(verb, target, &before, status, &bytes) {
+        log.note(core, Some((tracked, bytes.clone())));
+    }
+    Ok(Response::from_parts(parts, Body::from(bytes)))
+}
+
+/// Whether a request that failed with this error has not reached the server.
+fn is_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    error.is::<ConnectError>()
+        || error.is::<NotLeader>()
+        || error.downcast_ref().is_some_and(is_refused)
+}
