@@ -166,8 +166,9 @@ impl Call<'_> {
         let is_write = !matches!(self.parts.method, Method::GET | Method::HEAD);
         let may_ask = is_write && !state.hooks.is_empty() || target.kind.conversion.is_some();
         if may_ask && replay.is_none() {
-            let user = self.requester.user.clone();
-            *replay = Some(Replay::new(&mut state, user, self.write_options()));
+            let (user, options) = (self.requester.user.clone(), self.write_options());
+            let State { ids, clock, .. } = &mut *state;
+            *replay = Some(Replay::new(ids, clock, user, options));
         }
         let response = state.attempt(replay, |state| self.verb(state, &target));
         state.sender = None;

@@ -4,6 +4,8 @@
 //! controllers ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the
 //! same order leave the same state, revision by revision.
 
+mod attempt;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -41,6 +41,20 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// The cluster that `make_client` connects to. Without it, it is [inferred](Self::infer).
+    pub(crate) async fn find(
+        make_client: Option<MakeClient>,
+        options: &Options,
+    ) -> Result<Self, NoCluster> {
+        match make_client {
+            Some(make_client) => {
+                let found = "by Manager::connect".to_owned();
+                Ok(Self { make_client, found, server: None })
+            }
+            None => Self::infer(options).await,
+        }
+    }
+
     /// Finds the cluster: by `--kubeconfig`, `KUBECONFIG`, the service account of the pod, or
     /// `~/.kube/config`.
     pub(crate) async fn infer(options: &Options) -> Result<Self, NoCluster> {

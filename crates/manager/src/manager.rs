@@ -8,7 +8,6 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use prometheus_client::registry::Registry;
-use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::safe_message;
@@ -24,12 +23,8 @@ use crate::dashboard;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
-use crate::logging;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::plan::{self, OperatorPlan};
-use crate::run::run;
-use crate::signals::stop_on_signals;
 use crate::state::{State, View};
 use crate::task::{Task, TaskContext};
 use crate::webhooks::{self, NamedWebhooks};
@@ -396,75 +391,6 @@ impl Manager {
     /// `/`, and its API below `/api`. `access` says who may use it.
     pub fn dashboard(&self, access: &dashboard::Access) -> axum::Router {
         dashboard::router(&self.state, access)
-    }
-
-    /// Runs until a signal or a failure.
-    ///
-    /// # Errors
-    /// Returns an error if a part cannot start, fails or panics, or if the leadership is lost. The
-    /// error names the part, and says what to do.
-    ///
-    /// # Cancel safety
-    /// If it is dropped, everything is cancelled at once, and the Lease is not released.
-    pub async fn run(self) -> Result<(), ManagerError> {
-        let logs = self.init_logs()?;
-        let (stop, has_ended) = (CancellationToken::new(), CancellationToken::new());
-        stop_on_signals(stop.clone(), has_ended.clone())
-            .map_err(|error| ManagerError::Setup(format!("signals cannot be received: {error}")))?;
-        let ended = Box::pin(run(self, stop)).await;
-        has_ended.cancel();
-        if let Err(error) = &ended
-            && error.is_stuck()
-        {
-            // Dropping the runtime would block on that thread forever.
-            tracing::error!("the process ends by force: {error}");
-            drop(logs);
-            std::process::exit(1);
-        }
-        ended
-    }
-
-    /// Runs until `stop` is cancelled or something fails. Like [`run`](Self::run), but it does not
-    /// handle signals, and never ends the process itself. For tests, and for several managers in
-    /// one process.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    /// As [`run`](Self::run).
-    pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
-        let _logs = self.init_logs()?;
-        Box::pin(run(self, stop)).await
-    }
-
-    /// What the operator would do to the cluster as it is now. Every controller runs
-    /// [in plan mode](windlass_reconciler::Controller::plan): all of its writes are server-side dry
-    /// runs. Definitions are compared, and not installed. Tasks do not run, there is no election,
-    /// and nothing is served.
-    ///
-    /// `--plan` prints this instead of running the operator.
-    ///
-    /// # Errors
-    /// Returns an error if a controller does not set
-    /// [`in_plan`](windlass_reconciler::ControllerBuilder::in_plan), if a definition is not
-    /// installed, or if a cache cannot be filled.
-    ///
-    /// # Cancel safety
-    /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
-    pub async fn plan(self) -> Result<OperatorPlan, ManagerError> {
-        self.check_names()?;
-        Box::pin(plan::plan(self)).await
-    }
-
-    /// Sets up the logs, unless the program does. The guard must be dropped last.
-    fn init_logs(&self) -> Result<Option<logging::Guard>, ManagerError> {
-        if !self.sets_up_logs {
-            return Ok(None);
-        }
-        let Options { log_format, log_level, .. } = &self.options;
-        let guard = logging::init(*log_format, log_level);
-        guard.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
     }
 
     /// The names of all checks, including those that are added later.

@@ -13,7 +13,6 @@ use crate::controllers::Parts;
 use crate::error::{ManagerError, NoCluster};
 use crate::manager::Manager;
 use crate::options::PlanFormat;
-use crate::run::connect_cluster;
 
 /// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,9 +63,31 @@ impl OperatorPlan {
     }
 }
 
+impl Manager {
+    /// What the operator would do to the cluster as it is now. Every controller runs
+    /// [in plan mode](windlass_reconciler::Controller::plan): all of its writes are server-side dry
+    /// runs. Definitions are compared, and not installed. Tasks do not run, there is no election,
+    /// and nothing is served.
+    ///
+    /// `--plan` prints this instead of running the operator.
+    ///
+    /// # Errors
+    /// Returns an error if a controller does not set
+    /// [`in_plan`](windlass_reconciler::ControllerBuilder::in_plan), if a definition is not
+    /// installed, or if a cache cannot be filled.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
+    pub async fn plan(self) -> Result<OperatorPlan, ManagerError> {
+        self.check_names()?;
+        Box::pin(plan(self)).await
+    }
+}
+
 /// Runs all controllers in plan mode.
-pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
-    let Cluster { make_client, found, server } = connect_cluster(&mut manager).await?;
+async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
+    let Cluster { make_client, found, server } =
+        Cluster::find(manager.make_client.take(), &manager.options).await?;
     tracing::info!(cluster = found, "planning: nothing will be changed");
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
     if let Some(server) = &server {

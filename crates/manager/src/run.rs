@@ -21,16 +21,71 @@ use crate::dashboard;
 use crate::error::{ManagerError, NoCluster};
 use crate::group::Group;
 use crate::http::{Endpoints, listen};
+use crate::logging;
 use crate::manager::Manager;
+use crate::options::Options;
 use crate::rights::{Review, Rights};
 use crate::service::Service;
+use crate::signals::stop_on_signals;
 use crate::state::Phase;
 
 /// How long a manager that could not be started asks for missing rights before it ends.
 const REVIEW_MAX: Duration = Duration::from_secs(5);
 
+impl Manager {
+    /// Runs until a signal or a failure.
+    ///
+    /// # Errors
+    /// Returns an error if a part cannot start, fails or panics, or if the leadership is lost. The
+    /// error names the part, and says what to do.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, everything is cancelled at once, and the Lease is not released.
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let logs = self.init_logs()?;
+        let (stop, has_ended) = (CancellationToken::new(), CancellationToken::new());
+        stop_on_signals(stop.clone(), has_ended.clone())
+            .map_err(|error| ManagerError::Setup(format!("signals cannot be received: {error}")))?;
+        let ended = Box::pin(run(self, stop)).await;
+        has_ended.cancel();
+        if let Err(error) = &ended
+            && error.is_stuck()
+        {
+            // Dropping the runtime would block on that thread forever.
+            tracing::error!("the process ends by force: {error}");
+            drop(logs);
+            std::process::exit(1);
+        }
+        ended
+    }
+
+    /// Runs until `stop` is cancelled or something fails. Like [`run`](Self::run), but it does not
+    /// handle signals, and never ends the process itself. For tests, and for several managers in
+    /// one process.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        let _logs = self.init_logs()?;
+        Box::pin(run(self, stop)).await
+    }
+
+    /// Sets up the logs, unless the program does. The guard must be dropped last.
+    fn init_logs(&self) -> Result<Option<logging::Guard>, ManagerError> {
+        if !self.sets_up_logs {
+            return Ok(None);
+        }
+        let Options { log_format, log_level, .. } = &self.options;
+        let guard = logging::init(*log_format, log_level);
+        guard.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
+    }
+}
+
 /// Runs a manager until `stop` is cancelled, or something fails.
-pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), ManagerError> {
+async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), ManagerError> {
     if let Some(format) = manager.options.plan {
         return match stop.run_until_cancelled(manager.plan()).await {
             Some(plan) => plan?.print(format),
@@ -49,12 +104,17 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
         Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
         None => None,
     };
-    let Cluster { make_client, found, server } = connect_cluster(&mut manager).await?;
+    let Cluster { make_client, found, server } =
+        Cluster::find(manager.make_client.take(), &manager.options).await?;
     log_configuration(&manager, &found, &endpoints);
     if manager.has_metrics {
         manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
     }
     let metrics = Arc::new(std::mem::take(&mut manager.metrics));
+    let webhooks = match webhooks {
+        Some(webhooks) if manager.has_metrics => Some(webhooks.metrics(&metrics)),
+        webhooks => webhooks,
+    };
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
     let mut http = Group::new();
     endpoints
@@ -76,7 +136,11 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
             wait_for_server(&client, server).await?;
         }
         if let Some(webhooks) = webhooks {
-            webhooks.start(&mut manager, &client, &metrics, &mut http, &stopping).await?;
+            let registration = webhooks
+                .serve(&manager.options, &client, &manager.checks, &mut http, &stopping)
+                .await?;
+            registration.set_conversions(&mut manager.definitions)?;
+            registration.install(&client).await?;
         }
         Service::build(manager, rights, &make_client, client, &state, &metrics).await
     });
@@ -120,17 +184,6 @@ async fn stop_service(
     let grace_period = if has_lost { Duration::ZERO } else { grace_period };
     let later = service.stop(grace_period).await;
     failure.into_iter().chain(later).collect()
-}
-
-/// The cluster of a manager.
-pub(crate) async fn connect_cluster(manager: &mut Manager) -> Result<Cluster, ManagerError> {
-    match manager.make_client.take() {
-        Some(make_client) => {
-            let found = "by Manager::connect".to_owned();
-            Ok(Cluster { make_client, found, server: None })
-        }
-        None => Ok(Cluster::infer(&manager.options).await?),
-    }
 }
 
 /// Logs the effective configuration in one line.

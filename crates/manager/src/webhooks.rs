@@ -35,7 +35,6 @@ use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::listen::WEBHOOKS;
 use crate::http::tls::{self, Tls};
 use crate::http::{Listener, bind};
-use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::options::{Options, base_url};
 
@@ -93,32 +92,14 @@ impl NamedWebhooks {
 }
 
 impl BoundWebhooks {
-    /// Starts to serve, writes the webhook configurations, and sets `spec.conversion` in the
-    /// definitions of the manager, which are installed later.
-    pub(crate) async fn start(
-        mut self,
-        manager: &mut Manager,
-        client: &Client,
-        metrics: &Metrics,
-        group: &mut Group,
-        stopping: &CancellationToken,
-    ) -> Result<(), ManagerError> {
-        if manager.has_metrics {
-            self.named.webhooks = self.named.webhooks.metrics(metrics.webhooks());
-        }
-        let Manager { options, definitions, checks, .. } = manager;
-        tracing::info!(
-            address = %self.listener.address(),
-            paths = self.named.webhooks.paths().join(","),
-            "serving webhooks"
-        );
-        let registration = self.serve(options, client, checks, group, stopping).await?;
-        registration.set_conversions(definitions)?;
-        registration.install(client).await
+    /// Shows the webhooks in these metrics.
+    pub(crate) fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.named.webhooks = self.named.webhooks.metrics(metrics.webhooks());
+        self
     }
 
-    /// Makes or reads the certificate, and serves until the group stops.
-    async fn serve(
+    /// Makes or reads the certificate, and serves until the group stops. Nothing is registered yet.
+    pub(crate) async fn serve(
         self,
         options: &Options,
         client: &Client,
@@ -133,6 +114,11 @@ impl BoundWebhooks {
         if let Some(warning) = unreachable_service(options, &target, is_in_pod()) {
             tracing::warn!("{warning}");
         }
+        tracing::info!(
+            address = %listener.address(),
+            paths = webhooks.paths().join(","),
+            "serving webhooks"
+        );
         let configurations = webhooks.configurations(name, &target).map_err(setup)?;
         let router =
             close_connections_when_stopping(webhooks.router().map_err(setup)?, stopping.clone());

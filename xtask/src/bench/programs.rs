@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use cargo_metadata::MetadataCommand;
 use cargo_metadata::camino::Utf8PathBuf;
 
-use super::suite::Suite;
 use crate::process::{CommandLine, Stopwatch, workspace_root};
 
 /// The contestants that are written in Go.
@@ -24,19 +23,23 @@ impl Programs {
     ///
     /// # Errors
     /// If one does not build.
-    pub(super) fn build(suite: &Suite, with_go: bool) -> Result<Self> {
+    pub(super) fn build(
+        suite: &'static str,
+        packages: &[&'static str],
+        with_go: bool,
+    ) -> Result<Self> {
         let metadata = MetadataCommand::new()
             .current_dir(workspace_root()?)
             .no_deps()
             .exec()
             .context("`cargo metadata` failed")?;
-        let programs = Self { suite: suite.name, target: metadata.target_directory };
+        let programs = Self { suite, target: metadata.target_directory };
         if with_go {
             let arguments = ["build", "-trimpath", "-o", &programs.go(), "."];
-            let folder = go_folder(suite.name);
+            let folder = go_folder(suite);
             run("the Go side", &CommandLine::new("go", &arguments).in_folder(&folder))?;
         }
-        let packages = suite.packages.iter().flat_map(|package| ["-p", *package]);
+        let packages = packages.iter().flat_map(|package| ["-p", *package]);
         let arguments: Vec<_> =
             ["build", "--release", "--locked"].into_iter().chain(packages).collect();
         run("the Rust side", &CommandLine::new("cargo", &arguments))?;

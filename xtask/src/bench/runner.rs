@@ -28,7 +28,7 @@ pub(super) fn run(suite: &Suite, size: u32, options: &Common) -> Result<()> {
         check_writable(path)?;
     }
 
-    let programs = Programs::build(suite, with_go)?;
+    let programs = Programs::build(suite.name, suite.packages, with_go)?;
     let mut driver = (suite.start)(programs, size)?;
     let results = measure(suite, &chosen, size, rounds, driver.as_mut())?;
     drop(driver);

@@ -1,11 +1,12 @@
 //! What makes two items of a set, or two keys of a list, the same: a form of a value that can be
-//! looked up in a map.
+//! looked up in a map. Lists are compared and merged by it.
 //!
 //! Two values have the same identity if they are equal ([`Val::equals`]). So sets and keyed lists
 //! are compared and merged in linear time. There is one exception: of lists whose order does not
 //! matter and that are items of a set themselves, also the number of repetitions counts.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use kube_cel::cel;
 
@@ -116,8 +117,54 @@ impl<'a> Identity<'a> {
     }
 }
 
+impl List {
+    /// Whether both have the same items, in the order that counts for them.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        if self.items.len() != other.items.len() {
+            return false;
+        }
+        if self.order == Order::Counts {
+            return self.items.iter().zip(&other.items).all(|(a, b)| a.equals(b));
+        }
+        let places = places(self);
+        other.items.iter().all(|item| {
+            let identity = Identity::of_item(item, &self.order);
+            let held = identity.and_then(|identity| places.get(&identity));
+            match self.order {
+                // The identity of an item of a set is all of it.
+                Order::Ignored => held.is_some(),
+                _ => held.is_some_and(|place| self.items[*place].equals(item)),
+            }
+        })
+    }
+
+    /// Both lists in one, as server-side apply would merge them.
+    pub(super) fn with(&self, other: &Self) -> Self {
+        let mut items = self.items.clone();
+        if self.order == Order::Counts {
+            items.extend_from_slice(&other.items);
+        } else {
+            let mut places = places(self);
+            for item in &other.items {
+                let Some(identity) = Identity::of_item(item, &self.order) else {
+                    items.push(item.clone());
+                    continue;
+                };
+                match places.entry(identity) {
+                    Entry::Occupied(held) => items[*held.get()] = item.clone(),
+                    Entry::Vacant(free) => {
+                        free.insert(items.len());
+                        items.push(item.clone());
+                    }
+                }
+            }
+        }
+        Self { items, order: self.order.clone() }
+    }
+}
+
 /// The first place of each item of a list, by its identity.
-pub(super) fn places(list: &List) -> HashMap<Identity<'_>, usize> {
+fn places(list: &List) -> HashMap<Identity<'_>, usize> {
     let mut places = HashMap::with_capacity(list.items.len());
     for (place, item) in list.items.iter().enumerate() {
         if let Some(identity) = Identity::of_item(item, &list.order) {

@@ -6,14 +6,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use kube_cel::cel;
 use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value as Json;
-
-use super::identity::{self, Identity};
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -276,51 +273,6 @@ impl Key {
             cel::objects::Key::Uint(number) => Self::Uint(*number),
             cel::objects::Key::String(text) => Self::String(text.as_str().into()),
         }
-    }
-}
-
-impl List {
-    fn equals(&self, other: &Self) -> bool {
-        if self.items.len() != other.items.len() {
-            return false;
-        }
-        if self.order == Order::Counts {
-            return self.items.iter().zip(&other.items).all(|(a, b)| a.equals(b));
-        }
-        let places = identity::places(self);
-        other.items.iter().all(|item| {
-            let identity = Identity::of_item(item, &self.order);
-            let held = identity.and_then(|identity| places.get(&identity));
-            match self.order {
-                // The identity of an item of a set is all of it.
-                Order::Ignored => held.is_some(),
-                _ => held.is_some_and(|place| self.items[*place].equals(item)),
-            }
-        })
-    }
-
-    /// Both lists in one, as server-side apply would merge them.
-    pub(super) fn with(&self, other: &Self) -> Self {
-        let mut items = self.items.clone();
-        if self.order == Order::Counts {
-            items.extend_from_slice(&other.items);
-        } else {
-            let mut places = identity::places(self);
-            for item in &other.items {
-                let Some(identity) = Identity::of_item(item, &self.order) else {
-                    items.push(item.clone());
-                    continue;
-                };
-                match places.entry(identity) {
-                    Entry::Occupied(held) => items[*held.get()] = item.clone(),
-                    Entry::Vacant(free) => {
-                        free.insert(items.len());
-                        items.push(item.clone());
-                    }
-                }
-            }
-        }
-        Self { items, order: self.order.clone() }
     }
 }
 

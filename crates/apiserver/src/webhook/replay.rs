@@ -1,6 +1,6 @@
 //! The seam between writes, which never wait, and webhooks, which have to be waited for.
 //!
-//! An attempt at a write asks its questions with [`State::ask`]. A question that was not answered
+//! An attempt at a write asks its questions with [`State::ask`](crate::state::State::ask). A question that was not answered
 //! yet is noted, and the attempt ends with a failure that nobody sees. Its answer is then asked for
 //! without the lock ([`Replay::answer`]), and the write is attempted again. So that the next
 //! attempt asks the same, it draws the same names and uids, and reads the same time.
@@ -18,7 +18,6 @@ use crate::clock::WallClock;
 use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::kinds::Registered;
-use crate::state::State;
 use crate::user::User;
 
 /// How often a write is attempted whose object changes all the time. The real server repeats a
@@ -68,36 +67,39 @@ pub(crate) struct Replay {
     pub(crate) options: Value,
     /// Set while the write is part of another that was admitted.
     pub(crate) is_admitted: bool,
-    ids: Ids,
+    pub(crate) ids: Ids,
     review_ids: Ids,
-    clock: WallClock,
+    pub(crate) clock: WallClock,
     answers: Vec<(Question, Result<Option<Value>, Failure>)>,
     waiting: Vec<Question>,
     attempts: usize,
     warnings: Vec<String>,
 }
 
-/// What the state had in place of what an attempt uses.
-struct Held {
-    ids: Ids,
-    clock: WallClock,
-}
-
 impl Replay {
     /// The first attempt of a request.
-    pub(crate) fn new(state: &mut State, user: User, options: Value) -> Self {
+    pub(crate) fn new(ids: &mut Ids, clock: &WallClock, user: User, options: Value) -> Self {
         Self {
             user,
             options,
             is_admitted: false,
-            ids: state.ids.fork(),
-            review_ids: state.ids.fork(),
-            clock: WallClock::fixed(state.clock.timestamp()),
+            ids: ids.fork(),
+            review_ids: ids.fork(),
+            clock: WallClock::fixed(clock.timestamp()),
             answers: Vec::new(),
             waiting: Vec::new(),
             attempts: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// The answer to a question, if it is known; or the end of this attempt.
+    pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Value>, Failure> {
+        if let Some((_, answer)) = self.answers.iter().find(|(known, _)| *known == question) {
+            return answer.clone();
+        }
+        self.waiting.push(question);
+        Err(Failure::unanswered())
     }
 
     /// Whether the attempt ended because of a question.
@@ -140,42 +142,5 @@ impl Replay {
     /// What converts answers to requests.
     pub(crate) fn caller<'a>(&'a mut self, webhooks: &'a Webhooks) -> Caller<'a> {
         Caller { webhooks, ids: &mut self.review_ids }
-    }
-}
-
-impl State {
-    /// Runs an attempt of a request, with what it shares with all its attempts.
-    pub(crate) fn attempt<T>(
-        &mut self,
-        replay: &mut Option<Replay>,
-        run: impl FnOnce(&mut Self) -> T,
-    ) -> T {
-        let Some(mut replaying) = replay.take() else { return run(self) };
-        let held = Held {
-            ids: std::mem::replace(&mut self.ids, replaying.ids.clone()),
-            clock: std::mem::replace(&mut self.clock, replaying.clock.clone()),
-        };
-        replaying.is_admitted = false;
-        self.replay = Some(replaying);
-        let result = run(self);
-        *replay = self.replay.take();
-        self.ids = held.ids;
-        self.clock = held.clock;
-        result
-    }
-
-    /// The answer to a question, if it is known; or the end of this attempt.
-    pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Value>, Failure> {
-        let replay = self.replay.as_mut().expect("only requests that are replayed must ask");
-        if let Some((_, answer)) = replay.answers.iter().find(|(known, _)| *known == question) {
-            return answer.clone();
-        }
-        replay.waiting.push(question);
-        Err(Failure::unanswered())
-    }
-
-    /// Whether this attempt has a question that is not answered.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.replay.as_ref().is_some_and(Replay::is_waiting)
     }
 }
