@@ -33,7 +33,8 @@ pub enum Cause {
     Resync,
     /// The last run asked for it with `RequeueAfter`.
     Timer,
-    /// A [stream](crate::ControllerBuilder::stream) of this name.
+    /// Something outside of the watches, with this name: a
+    /// [stream](crate::ControllerBuilder::stream), or a person who asked for the run.
     Source(Arc<str>),
 }
 

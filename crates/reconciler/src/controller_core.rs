@@ -1,8 +1,8 @@
 //! What the parts of a controller share: its sources, its workers and their runs, its handles, its
 //! metrics.
 //!
-//! No handler of an informer and no stream holds it, because it holds them: they hold the enqueuer.
-//! A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
+//! Handlers of informers and streams hold only the enqueuer: a reference to the core would be a
+//! cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -110,7 +110,7 @@ impl ControllerCore {
     /// it did not begin.
     pub(crate) fn report_behind_to_next_run(&self, key: &ObjectKey) {
         let mut pending = PendingWrites::default();
-        pending.has_unknown = true;
+        pending.reports_behind = true;
         self.expect_writes(key, pending);
     }
 }

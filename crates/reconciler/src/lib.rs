@@ -76,8 +76,8 @@
 //! something: because it is late, because only the server knows, or because the answer to a write
 //! was lost. Deleting a collection is not tracked, and neither are writes through other clients.
 //!
-//! *Within* a run nobody waits: the caches stand still, and what the run itself has written is laid
-//! over them, from the answers to its writes; see [`CacheView`].
+//! A run itself never waits: its caches are frozen, and what the run has written is laid over
+//! them, from the answers to its writes; see [`CacheView`].
 //!
 //! # When something goes wrong
 //!
@@ -103,6 +103,17 @@
 //! [terminal](Error::terminal) error, or they were given up.
 //! [`ControllerHandle::finished`] is a stream of runs as they end. A key that its own writes wake
 //! again and again is logged with the write.
+//!
+//! # Reading order of the source
+//!
+//! - `controller`: what users build (`builder`), how events become keys (`wiring`), how it starts
+//!   and stops (`run`); `controller_core`: what its parts share.
+//! - `sources`: what is watched, which events count, and which keys they lead to.
+//! - `worker`: what happens to a key, from `catch_up` to `settle`.
+//! - `run`: what one run is given: its `context`, its `frozen` caches, the client that is
+//!   `recording` what it writes; `api`: the requests that helpers of a run send.
+//! - `writes`: what was written, and which of it the caches do not show yet.
+//! - `history`: the runs under way and those that have ended; `plan`, `recorder`, `objects`.
 //!
 //! # Coming from controller-runtime or kube-runtime
 //!

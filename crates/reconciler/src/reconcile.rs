@@ -45,8 +45,9 @@ use crate::run::context::RunContext;
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |
 ///
-/// An object that is [paused](crate::ControllerBuilder::paused_by) has no run. A reconciler of a
-/// few lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
+/// A [paused](crate::ControllerBuilder::paused_by) object has one run, which calls
+/// [`paused`](Self::paused); after that its key is skipped until the pause ends. A reconciler of a few
+/// lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
 ///
 /// [last attempt]: crate::ControllerBuilder::max_attempts
 #[diagnostic::on_unimplemented(

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
+use scopeguard::ScopeGuard;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use windlass_indexer::{Lister, Object, ObjectKey, ObjectType};
+use windlass_indexer::{Lister, Object, ObjectType};
 
 use crate::controller_core::ControllerCore;
 use crate::guard::caught;
@@ -26,53 +27,33 @@ use crate::history::run_record::Outcome;
 use crate::plan::PlanRecorder;
 use crate::run::context::RunContext;
 use crate::run::frozen::FrozenCaches;
-use crate::run::span::{SpanShape, span_of};
+use crate::run::span::{MakeSpan, span_of};
 use crate::shutdown::Shutdown;
 use crate::worker::call::{ErasedReconcile, RunResult};
 use crate::worker::catch_up::CatchUp;
 use crate::worker::settle::KeyLease;
-use crate::writes::rebase::Rebased;
+use crate::writes::own_versions::OwnVersions;
 use crate::writes::write::Write;
 
 /// What all workers of a controller share.
 pub(crate) struct Work<K> {
     pub(crate) core: Arc<ControllerCore>,
-    pub(crate) span: Option<SpanShape>,
+    pub(crate) span: Option<MakeSpan>,
     pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
     pub(crate) objects: Lister<K>,
 }
 
 /// A key that a worker has taken. It is requeued when it is dropped, with its causes: so it is not
 /// lost if the worker ends before the run does.
-struct TakenKey {
-    /// `None` once the lease was taken out.
-    lease: Option<KeyLease>,
+type TakenKey = ScopeGuard<KeyLease, fn(KeyLease)>;
+
+fn taken(lease: KeyLease) -> TakenKey {
+    scopeguard::guard(lease, |lease| defer(lease, Duration::ZERO))
 }
 
-impl TakenKey {
-    fn lease(&self) -> &KeyLease {
-        self.lease.as_ref().expect("the lease must be there until it is taken out")
-    }
-
-    fn key(&self) -> &ObjectKey {
-        self.lease().key()
-    }
-
-    fn into_lease(mut self) -> KeyLease {
-        self.lease.take().expect("the lease must be there until it is taken out")
-    }
-
-    fn defer(self, delay: Duration) {
-        // Fails only after shut-down, when the key does not run again.
-        let _ = self.into_lease().defer(delay);
-    }
-}
-
-impl Drop for TakenKey {
-    fn drop(&mut self) {
-        // As in `defer`.
-        let _ = self.lease.take().map(|lease| lease.defer(Duration::ZERO));
-    }
+fn defer(lease: KeyLease, delay: Duration) {
+    // Fails only after shut-down, when the key does not run again.
+    let _ = lease.defer(delay);
 }
 
 impl<K: ObjectType> Work<K> {
@@ -84,15 +65,15 @@ impl<K: ObjectType> Work<K> {
         // In a plan, delayed keys run at once.
         let debounce = core.enqueuer.debounce.as_ref().filter(|_| core.plan.get().is_none());
         while let Some(Some(lease)) = stop.run_until_cancelled(core.enqueuer.queue.get()).await {
-            let taken = TakenKey { lease: Some(lease) };
+            let taken = taken(lease);
             if let Some(wait) = debounce.and_then(|debounce| debounce.wait_left(taken.key())) {
-                taken.defer(wait);
+                defer(ScopeGuard::into_inner(taken), wait);
                 continue;
             }
             match core.catch_up(taken.key()).await {
-                CatchUp::CheckAgainAfter(delay) => taken.defer(delay),
+                CatchUp::CheckAgainAfter(delay) => defer(ScopeGuard::into_inner(taken), delay),
                 CatchUp::Run { is_behind } if !stop.is_cancelled() => {
-                    self.run(taken, is_behind, shutdown).await;
+                    self.run_key(taken, is_behind, shutdown).await;
                 }
                 // Stopping: `taken` is requeued when it is dropped.
                 CatchUp::Run { is_behind: true } => core.report_behind_to_next_run(taken.key()),
@@ -101,7 +82,7 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    async fn run(&self, taken: TakenKey, is_behind: bool, shutdown: &Shutdown) {
+    async fn run_key(&self, taken: TakenKey, is_behind: bool, shutdown: &Shutdown) {
         let (core, key) = (&self.core, taken.key());
         // The object comes from the snapshot that the run reads, so both show the same version.
         let caches = FrozenCaches::of(core.sources.all());
@@ -112,25 +93,25 @@ impl<K: ObjectType> Work<K> {
             if is_behind {
                 core.report_behind_to_next_run(key);
             }
-            return taken.into_lease().finish();
+            return ScopeGuard::into_inner(taken).finish();
         }
         if core.inactive.remove(key) == Some(InactiveReason::Paused) {
             tracing::info!(controller = &*core.controller, %key, "no longer paused");
         }
-        let mut cx = self.context(taken.lease(), is_behind, shutdown, caches, object);
-        let (result, took) = self.call_in_span(&mut cx, is_paused).await;
-        core.settle(taken.into_lease(), &mut cx, result, took);
+        let mut cx = self.context(&taken, is_behind, shutdown, caches, object);
+        let (result, took) = self.run_in_span(&mut cx, is_paused).await;
+        core.settle(ScopeGuard::into_inner(taken), &mut cx, result, took);
     }
 
     /// Calls the reconciler in the span of the run, under the eyes of the watchdog. Returns also
     /// how long that took.
-    async fn call_in_span(&self, cx: &mut RunContext, is_paused: bool) -> (RunResult, Duration) {
+    async fn run_in_span(&self, cx: &mut RunContext, is_paused: bool) -> (RunResult, Duration) {
         let core = &self.core;
         let span = span_of(cx, self.span.as_ref());
         cx.origin = SpanOrigin::of(&span);
         let result = {
             let _active = core.running.enter(&cx.key, cx.id, cx.attempt, cx.started);
-            let called = pin!(self.call(cx, is_paused));
+            let called = pin!(self.call_with_timeout(cx, is_paused));
             // Avoids the cost of instrumenting with a disabled span.
             if span.is_disabled() { called.await } else { called.instrument(span.clone()).await }
         };
@@ -171,13 +152,13 @@ impl<K: ObjectType> Work<K> {
             caches,
             object,
             events: Mutex::default(),
-            rebased: Rebased::default(),
+            own_versions: OwnVersions::default(),
         }
     }
 
     /// Calls the reconciler, within its timeout. Catches panics of user code, including those in
     /// formatting its error.
-    async fn call(&self, cx: &RunContext, is_paused: bool) -> RunResult {
+    async fn call_with_timeout(&self, cx: &RunContext, is_paused: bool) -> RunResult {
         let object = cx.object.clone().map(|object| self.objects.handle(object));
         let called = self.reconciler.call(object, is_paused, cx);
         let mut called = AssertUnwindSafe(called).catch_unwind();

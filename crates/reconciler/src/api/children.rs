@@ -204,10 +204,10 @@ impl<'a> Children<'a> {
 
         let mut deleted = Vec::new();
         for Present { resource, head } in &present {
-            let is_it = |wanted: &Wanted| {
+            let is_match = |wanted: &Wanted| {
                 kinds::is_same(&wanted.resource, resource) && wanted.key == *head.key()
             };
-            if head.deletion_timestamp().is_none() && !wanted.iter().any(is_it) {
+            if head.deletion_timestamp().is_none() && !wanted.iter().any(is_match) {
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();
                 let access = Access { cx, resource: resource.clone(), options };

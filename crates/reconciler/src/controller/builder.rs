@@ -33,7 +33,7 @@ use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run::context::RunContext;
-use crate::run::span::SpanShape;
+use crate::run::span::MakeSpan;
 use crate::sources::enqueue::{Debounce, Enqueuer, PriorityPolicy, default_priority};
 use crate::sources::pause::{PAUSED_ANNOTATION, Pause};
 use crate::sources::predicate::AnyFilter;
@@ -84,7 +84,7 @@ pub struct ControllerBuilder<K> {
     client: Option<Client>,
     recorder: Option<Recorder>,
     retired: Vec<Resource>,
-    span: Option<SpanShape>,
+    span: Option<MakeSpan>,
     in_plan: Option<InPlan>,
     #[cfg(feature = "prometheus")]
     metrics: Option<ControllerMetrics>,

@@ -5,7 +5,7 @@ use windlass_indexer::ObjectType;
 use windlass_workqueue::{Add, KeyStatus};
 
 use super::Controller;
-use super::run::pass_on;
+use super::run::resume_panic;
 use crate::cause::Cause;
 use crate::controller::run_error::RunError;
 use crate::plan::{InPlan, Plan};
@@ -62,7 +62,7 @@ impl<K: ObjectType> Controller<K> {
         }
         // `is_running` is never reset, so `run` is refused from now on: the queue is shut down
         // below.
-        self.begin()?;
+        self.mark_running()?;
         let plan = self.core().plan.get_or_init(Default::default);
         self.wait_for_sync().await?;
         // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
@@ -76,7 +76,7 @@ impl<K: ObjectType> Controller<K> {
         self.queue().shut_down();
         let mut workers = self.start_workers(&CancellationToken::new(), &Shutdown::new());
         while let Some(ended) = workers.join_next().await {
-            ended.unwrap_or_else(pass_on);
+            ended.unwrap_or_else(resume_panic);
         }
         let plan = std::mem::take(&mut *plan.lock());
         Ok(plan.finish(self.name()))

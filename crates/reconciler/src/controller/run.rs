@@ -41,9 +41,15 @@ impl<K: ObjectType> Controller<K> {
     /// If it is dropped, the runs that are under way are cancelled, and the controller cannot run
     /// again.
     pub async fn run(&self, shutdown: impl Into<Shutdown>) -> Result<(), RunError> {
-        self.begin()?;
-        let (shutdown, controller, workers) = (shutdown.into(), self.name(), self.core().workers);
-        tracing::info!(controller, workers, watches = self.watched(), "starting");
+        self.mark_running()?;
+        let shutdown = shutdown.into();
+        let controller = self.name();
+        tracing::info!(
+            controller,
+            workers = self.core().workers,
+            watches = self.watched(),
+            "starting"
+        );
         let ran = tokio::select! {
             () = shutdown.token().cancelled() => Ok(()),
             synced = self.wait_for_sync() => match synced {
@@ -59,7 +65,7 @@ impl<K: ObjectType> Controller<K> {
     }
 
     /// Marks the controller as running. Fails if it is marked already.
-    pub(super) fn begin(&self) -> Result<(), RunError> {
+    pub(super) fn mark_running(&self) -> Result<(), RunError> {
         let is_running = self.is_running.swap(true, Ordering::AcqRel);
         if is_running { Err(RunError::AlreadyRuns) } else { Ok(()) }
     }
@@ -83,7 +89,7 @@ impl<K: ObjectType> Controller<K> {
         self.start_streams(&mut streams, stop);
         // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
         // It is passed on after the other runs have ended.
-        let mut bug = None;
+        let mut worker_panic = None;
         let ended = loop {
             tokio::select! {
                 // First, because streams that have stopped must not be started again.
@@ -92,18 +98,18 @@ impl<K: ObjectType> Controller<K> {
                 failure = self.core().factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
                 }
-                () = self.handle.streams.wait_for_more() => self.start_streams(&mut streams, stop),
+                () = self.core().streams.wait_for_more() => self.start_streams(&mut streams, stop),
                 Some(ended) = streams.join_next() => match ended {
                     Ok(stream) => self.keep_stream(stream),
                     Err(_) => break Err(RunError::StreamPanicked),
                 },
                 // A worker that did not panic ends only if the user has shut the queue down.
                 Some(ended) = workers.join_next() => {
-                    bug = ended.err();
+                    worker_panic = ended.err();
                     break Ok(());
                 }
                 Some(ended) = watchdog.join_next() => {
-                    bug = ended.err();
+                    worker_panic = ended.err();
                     break Ok(());
                 }
             }
@@ -116,29 +122,29 @@ impl<K: ObjectType> Controller<K> {
             self.keep_stream(stream.ok().flatten());
         }
         // The watchdog goes on while the last runs end.
-        let drained = self.drain(&mut workers, &mut bug, shutdown, ended.is_err()).await;
+        let drained = self.drain(&mut workers, &mut worker_panic, shutdown, ended.is_err()).await;
         watchdog.shutdown().await;
         // Runs that could not be cancelled go on. That error takes precedence over the one in
         // `ended`, which was logged above.
         drained?;
-        if let Some(bug) = bug {
-            pass_on(bug);
+        if let Some(panic) = worker_panic {
+            resume_panic(panic);
         }
         ended
     }
 
     /// Waits for the runs that are under way, and cancels them when their time is over. A panic of a
-    /// worker becomes the `bug`.
+    /// worker is kept in `worker_panic`.
     async fn drain(
         &self,
         workers: &mut JoinSet<()>,
-        bug: &mut Option<JoinError>,
+        worker_panic: &mut Option<JoinError>,
         shutdown: &Shutdown,
         is_broken: bool,
     ) -> Result<(), RunError> {
         let end = async {
             while let Some(ended) = workers.join_next().await {
-                *bug = bug.take().or(ended.err());
+                *worker_panic = worker_panic.take().or(ended.err());
             }
         };
         let give_up = async {
@@ -160,7 +166,9 @@ impl<K: ObjectType> Controller<K> {
     ) -> JoinSet<()> {
         let mut workers = JoinSet::new();
         for _ in 0..self.core().workers {
-            let (work, stop, shutdown) = (Arc::clone(&self.work), stop.clone(), shutdown.clone());
+            let work = Arc::clone(&self.work);
+            let stop = stop.clone();
+            let shutdown = shutdown.clone();
             workers.spawn(async move { work.run_worker(&stop, &shutdown).await });
         }
         workers
@@ -168,9 +176,9 @@ impl<K: ObjectType> Controller<K> {
 
     /// Starts a task for each stream that has none yet.
     fn start_streams(&self, tasks: &mut JoinSet<Option<KeyStream>>, stop: &CancellationToken) {
-        for stream in self.handle.streams.take_waiting() {
-            let (enqueuer, objects) =
-                (self.core().enqueuer.clone(), self.lister().reader().clone());
+        for stream in self.core().streams.take_waiting() {
+            let enqueuer = self.core().enqueuer.clone();
+            let objects = self.lister().reader().clone();
             tasks.spawn(stream.enqueue_all(enqueuer, objects, stop.clone()));
         }
     }
@@ -178,15 +186,19 @@ impl<K: ObjectType> Controller<K> {
     /// Keeps a stream that has not ended for the next time that the controller runs.
     fn keep_stream(&self, stream: Option<KeyStream>) {
         if let Some(stream) = stream {
-            self.handle.streams.add(stream);
+            self.core().streams.add(stream);
         }
     }
 
     /// Cancels the runs under way. A run that blocks its thread cannot be cancelled: it is left
     /// alone, and that is an error.
     async fn cancel_runs(&self, workers: &mut JoinSet<()>) -> Result<(), RunError> {
-        let (controller, keys) = (self.name(), self.running_keys());
-        tracing::warn!(controller, keys, "runs are cancelled: the grace period is over");
+        let keys = self.running_keys();
+        tracing::warn!(
+            controller = self.name(),
+            keys,
+            "runs are cancelled: the grace period is over"
+        );
         workers.abort_all();
         let ended = async { while workers.join_next().await.is_some() {} };
         if timeout(CANCEL_TIMEOUT, ended).await.is_ok() {
@@ -201,8 +213,8 @@ impl<K: ObjectType> Controller<K> {
     }
 }
 
-/// Passes a panic on; a cancelled task is none.
-pub(super) fn pass_on(ended: JoinError) {
+/// Resumes the panic of a task. Does nothing if the task was cancelled.
+pub(super) fn resume_panic(ended: JoinError) {
     if let Ok(panic) = ended.try_into_panic() {
         resume_unwind(panic);
     }

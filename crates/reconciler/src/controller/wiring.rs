@@ -15,7 +15,7 @@ use crate::guard::caught;
 use crate::objects::ownership::{ReferredOwner, owners_of};
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::KeyStream;
-use crate::sources::mapping::{Mapper, mapped_wakes};
+use crate::sources::mapping::{Mapper, mapped_items};
 use crate::sources::pause::{Pause, annotation};
 use crate::sources::predicate::Predicate;
 use crate::sources::source::Source;
@@ -63,15 +63,16 @@ impl ControllerCore {
         let is_controller_only = owned_by == OwnedBy::Controller;
         let (primary, owners) = (self.primary.clone(), self.objects.clone());
         self.attach(&informer, filter, move |event, object| {
-            let is_meant = |owner: &ReferredOwner<'_>| {
+            let is_wanted_owner = |owner: &ReferredOwner<'_>| {
                 let present = owners.get(&owner.key);
-                let is_other = present.is_some_and(|present| present.head().uid() != owner.uid);
-                // An object with the name of the owner, but another uid, is not the owner: it was
-                // created later. A deletion counts for it, too: the deleted object was in its way.
-                !is_other || matches!(event, Event::Deleted { .. })
+                // If the cached object of that name has another uid, the owner is gone.
+                let is_gone = present.is_some_and(|present| present.head().uid() != owner.uid);
+                // A deletion counts for the new object, too: the deleted child may have kept it
+                // from creating one of the same name.
+                !is_gone || matches!(event, Event::Deleted { .. })
             };
             let owners = owners_of(object.head(), &primary, is_controller_only);
-            owners.filter(is_meant).map(|owner| owner.key).collect::<Vec<_>>()
+            owners.filter(is_wanted_owner).map(|owner| owner.key).collect::<Vec<_>>()
         })
     }
 
@@ -85,14 +86,16 @@ impl ControllerCore {
         self.attach(&informer, filter, move |_, object| keys(object))
     }
 
+    /// Checks that the reconciled objects have an index.
+    ///
     /// # Errors
-    /// Returns an error if the reconciled objects have no such index.
+    /// Returns an error if they do not.
     pub(crate) fn require_index<I: Index>(&self) -> Result<(), InformerError> {
         let missing = |error| InformerError::Index { resource: self.primary.clone(), error };
         self.objects.snapshot().index_values::<I>().map(drop).map_err(missing)
     }
 
-    /// A source whose events enqueue the objects that have its key in an index.
+    /// A source whose events enqueue the objects that refer to the changed one, found by an index.
     pub(crate) fn referred_source<T: ObjectType, I: Index<Value = ObjectKey>>(
         &self,
         watch: Watch<T>,
@@ -115,9 +118,9 @@ impl ControllerCore {
         let name = format!("changes of {}", informer.resource()).into();
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(&informer, None);
-        let wakes =
-            mapped_wakes(events, filter, map).take_until(source.removed.clone().cancelled_owned());
-        self.streams.add(KeyStream { name, wakes: Box::pin(wakes) });
+        let items =
+            mapped_items(events, filter, map).take_until(source.removed.clone().cancelled_owned());
+        self.streams.add(KeyStream { name, items: Box::pin(items) });
         Ok(source)
     }
 
@@ -184,7 +187,7 @@ impl ControllerCore {
             }
             let cause = Cause::of(&filter.resource, &event);
             for key in to_add {
-                enqueuer.wake(key, cause.clone());
+                enqueuer.enqueue(key, cause.clone());
             }
         };
         let registration = informer.add_handler_with(self.handler_options(), handler)?;

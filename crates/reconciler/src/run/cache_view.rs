@@ -124,8 +124,8 @@ impl RunContext {
         self.view(Some(resource))
     }
 
-    fn view<T: ObjectType>(&self, of: Option<&Resource>) -> Result<CacheView<'_, T>, Error> {
-        let found = self.caches.of_type::<T>(of);
+    fn view<T: ObjectType>(&self, resource: Option<&Resource>) -> Result<CacheView<'_, T>, Error> {
+        let found = self.caches.of_type::<T>(resource);
         let is_same = |one: &FrozenCache, other: &FrozenCache| {
             one.source.cache.is_of_same_cache(&other.source.cache)
         };

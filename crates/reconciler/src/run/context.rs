@@ -26,7 +26,7 @@ use crate::recorder::Occurrence;
 use crate::run::frozen::FrozenCaches;
 use crate::run::recording::{KeptWrites, WriteLog, recording};
 use crate::shutdown::Shutdown;
-use crate::writes::rebase::Rebased;
+use crate::writes::own_versions::OwnVersions;
 
 /// One run: its key, its causes, its attempt number and its deadline; and what it reads and writes
 /// with.
@@ -59,7 +59,7 @@ pub struct RunContext {
     /// The first events that the run has published.
     pub(crate) events: Mutex<Vec<Occurrence>>,
     /// Versions that this run has made by changing nothing that a reconciler looks at.
-    pub(crate) rebased: Rebased,
+    pub(crate) own_versions: OwnVersions,
 }
 
 impl RunContext {
@@ -105,7 +105,7 @@ impl RunContext {
 
     /// Ends the log of writes, and stores for the next run of the key what the caches may not show
     /// yet. Returns the writes for the journal.
-    pub(crate) fn store_expected_writes(&self) -> KeptWrites {
+    pub(crate) fn close_write_log(&self) -> KeptWrites {
         let Some((_, log)) = self.recording.get() else { return KeptWrites::default() };
         let (kept, pending) = log.close();
         // No cache will ever show what a plan did not store.
@@ -182,9 +182,10 @@ impl RunContext {
 }
 
 impl Drop for RunContext {
-    /// If the run is cancelled, its writes are noted here.
+    /// If the run was cancelled, its writes are noted here. Otherwise `settle` has closed the log, and
+    /// nothing is left.
     fn drop(&mut self) {
-        self.store_expected_writes();
+        self.close_write_log();
     }
 }
 

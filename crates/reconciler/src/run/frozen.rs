@@ -24,10 +24,10 @@ pub(crate) struct FrozenCache {
     overlaid: Mutex<OverlaidSnapshot>,
 }
 
-/// A cache, and up to which [number](crate::writes::overlay::Overlay) the answers of the run are laid over
-/// it.
+/// A snapshot with answers to writes of the run laid over it.
 struct OverlaidSnapshot {
     snapshot: Snapshot,
+    /// The [number](crate::writes::overlay::Overlay) of the last answer that was laid over it.
     up_to: u64,
 }
 
@@ -39,7 +39,7 @@ impl FrozenCaches {
             // Sources that share an informer, as different types, show the same moment.
             let same =
                 frozen.iter().find(|other| other.source.cache.is_of_same_cache(&source.cache));
-            let snapshot = same.map_or_else(|| source.cache.snapshot(), FrozenCache::as_frozen);
+            let snapshot = same.map_or_else(|| source.cache.snapshot(), FrozenCache::current);
             frozen.push(FrozenCache {
                 source,
                 overlaid: Mutex::new(OverlaidSnapshot { snapshot, up_to: 0 }),
@@ -48,18 +48,19 @@ impl FrozenCaches {
         Self(frozen)
     }
 
-    /// The reconciled object when the run began. Its source is the first.
+    /// The reconciled object, for the start of the run. Its source is the first.
     pub(crate) fn primary(&self, key: &ObjectKey) -> Option<Arc<Object>> {
-        self.0.first()?.as_frozen().get(key).cloned()
+        self.0.first()?.current().get(key).cloned()
     }
 
     /// The caches of a type; those of a resource, if that is given.
     pub(crate) fn of_type<'c, T: ObjectType>(
         &'c self,
-        of: Option<&Resource>,
+        resource: Option<&Resource>,
     ) -> Vec<(&'c FrozenCache, &'c Lister<T>)> {
         let caches = self.0.iter();
-        let caches = caches.filter(|cache| of.is_none_or(|of| of == cache.source.cache.resource()));
+        let caches =
+            caches.filter(|cache| resource.is_none_or(|it| it == cache.source.cache.resource()));
         caches.filter_map(|cache| Some((cache, cache.source.lister::<T>()?))).collect()
     }
 }
@@ -67,7 +68,8 @@ impl FrozenCaches {
 impl FrozenCache {
     /// The cache with what the run has written up to now.
     pub(crate) fn snapshot(&self, log: Option<&WriteLog>) -> Snapshot {
-        let (mut overlaid, cache) = (self.overlaid.lock(), &self.source.cache);
+        let cache = &self.source.cache;
+        let mut overlaid = self.overlaid.lock();
         if let Some(log) = log {
             let (answers, up_to) = log.answers_after(overlaid.up_to);
             for answered in answers {
@@ -81,8 +83,8 @@ impl FrozenCache {
         overlaid.snapshot.clone()
     }
 
-    /// The cache without what was laid over it since the last call of [`snapshot`](Self::snapshot).
-    fn as_frozen(&self) -> Snapshot {
+    /// The snapshot, with the writes that were laid over it so far.
+    fn current(&self) -> Snapshot {
         self.overlaid.lock().snapshot.clone()
     }
 }

@@ -76,28 +76,35 @@ impl WriteLog {
         Self { key, origin, entries: Arc::default(), core: Arc::downgrade(core) }
     }
 
-    /// Notes a write and the answer to it; `None` for a write whose result is unknown.
-    fn note(&self, core: &ControllerCore, answered: Option<(TrackedWrite, Bytes)>) {
-        let (tracked, answer) = answered.unzip();
-        if let Some(tracked) = &tracked {
-            self.origin.note(&tracked.write);
-            core.report_write(&self.key, &tracked.write);
-        }
-        let mut entries = self.entries.lock();
-        if entries.is_closed {
-            drop(entries);
-            let mut late = PendingWrites::default();
-            late.note(tracked, |_| false);
-            core.expect_writes(&self.key, late);
-            return;
-        }
-        if let (Some(tracked), Some(answer)) = (&tracked, answer) {
+    /// Notes a write and the answer to it.
+    fn note_answer(&self, core: &ControllerCore, tracked: TrackedWrite, answer: Bytes) {
+        self.origin.note(&tracked.write);
+        core.report_write(&self.key, &tracked.write);
+        self.expect(core, |entries| {
             entries.kept.push(tracked.write.clone());
             if core.sources.has_cache_of(&tracked.write) {
                 entries.overlay.put(tracked.clone(), answer);
             }
+            entries.pending.add(tracked, |tracked| core.is_seen(tracked));
+        });
+    }
+
+    /// Notes that nobody knows whether the server stored a write.
+    fn note_lost_answer(&self, core: &ControllerCore) {
+        self.expect(core, |entries| entries.pending.reports_behind = true);
+    }
+
+    /// Notes something that the next run has to wait for. After the end of the run it goes straight
+    /// to the expectations.
+    fn expect(&self, core: &ControllerCore, note: impl FnOnce(&mut Entries)) {
+        let mut entries = self.entries.lock();
+        if !entries.is_closed {
+            return note(&mut entries);
         }
-        entries.pending.note(tracked, |tracked| core.is_seen(tracked));
+        drop(entries);
+        let mut late = Entries::default();
+        note(&mut late);
+        core.expect_writes(&self.key, late.pending);
     }
 
     /// Whether the run has written this object, and the caches do not show that yet.
@@ -107,9 +114,10 @@ impl WriteLog {
         resource: &Resource,
         key: &ObjectKey,
     ) -> bool {
-        let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
-        let is_open = |tracked: &TrackedWrite| is_it(&tracked.write) && !core.is_seen(tracked);
-        self.entries.lock().pending.writes.iter().any(is_open)
+        let is_of_object = |write: &Write| write.is_of(resource) && write.key == *key;
+        let is_unseen =
+            |tracked: &TrackedWrite| is_of_object(&tracked.write) && !core.is_seen(tracked);
+        self.entries.lock().pending.writes.iter().any(is_unseen)
     }
 
     /// Closes the log at the end of the run. Returns what was written, and what of it the caches
@@ -139,7 +147,7 @@ struct OpenWrite<'a> {
 impl Drop for OpenWrite<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.log.note(self.core, None);
+            self.log.note_lost_answer(self.core);
         }
     }
 }
@@ -222,7 +230,7 @@ async fn send_recorded(
     let bytes = body.collect().await?.to_bytes();
     open_write.is_settled = true;
     if let Some(tracked) = TrackedWrite::of(verb, target, &before, status, &bytes) {
-        log.note(core, Some((tracked, bytes.clone())));
+        log.note_answer(core, tracked, bytes.clone());
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

@@ -45,8 +45,8 @@ pub(crate) struct Debounce {
 }
 
 impl Enqueuer {
-    /// Adds a key because something has happened.
-    pub(crate) fn wake(&self, key: ObjectKey, cause: Cause) {
+    /// Adds a key because something has happened, with the delay of the debounce.
+    pub(crate) fn enqueue(&self, key: ObjectKey, cause: Cause) {
         let add = match &self.debounce {
             // Only new events wait: initial objects and resyncs are not bursts of one object.
             Some(debounce) if cause.is_new_event() => Add::after(debounce.note(&key)),

@@ -27,7 +27,10 @@ impl<T: 'static> EventFilter<T> {
     pub(crate) fn passes(&self, event: &Event<T>) -> bool {
         let passes = caught(|| {
             self.predicate.passes(event)
-                && self.global.as_ref().is_none_or(|of| of(&AnyEvent::of(&self.resource, event)))
+                && self
+                    .global
+                    .as_ref()
+                    .is_none_or(|filter| filter(&AnyEvent::of(&self.resource, event)))
         });
         let passes = passes.unwrap_or_else(|| {
             self.report_panic("predicate", "the event counts", event);

@@ -1,4 +1,4 @@
-//! Streams that wake keys: those of the user, and watches whose mapper is awaited.
+//! Streams of keys to enqueue: those of the user, and watches whose mapper is awaited.
 //!
 //! A controller polls its streams while it runs. When it stops, the streams that have not ended
 //! wait here for its next run. They can be added at any time.
@@ -15,18 +15,18 @@ use windlass_indexer::{ObjectKey, Reader};
 use crate::cause::Cause;
 use crate::sources::enqueue::Enqueuer;
 
-/// What a stream wakes.
-pub(crate) enum Wake {
+/// What a stream yields.
+pub(crate) enum StreamItem {
     /// One key.
     Key(ObjectKey, Cause),
     /// Every object of the controller.
-    All(Cause),
+    AllKeys(Cause),
 }
 
 /// A stream, with its name.
 pub(crate) struct KeyStream {
     pub(crate) name: Arc<str>,
-    pub(crate) wakes: Pin<Box<dyn Stream<Item = Wake> + Send>>,
+    pub(crate) items: Pin<Box<dyn Stream<Item = StreamItem> + Send>>,
 }
 
 /// The streams of a controller.
@@ -39,44 +39,44 @@ pub(crate) struct Streams {
 }
 
 impl KeyStream {
-    /// Wakes every key that the stream yields.
+    /// Enqueues every key that the stream yields.
     pub(crate) fn of_keys(
         name: impl Into<Arc<str>>,
         keys: impl Stream<Item = ObjectKey> + Send + 'static,
     ) -> Self {
-        Self::of(name.into(), keys, Wake::Key)
+        Self::of(name.into(), keys, StreamItem::Key)
     }
 
-    /// Wakes all keys whenever the stream yields something.
+    /// Enqueues all keys whenever the stream yields something.
     pub(crate) fn of_all<T>(
         name: impl Into<Arc<str>>,
         occasions: impl Stream<Item = T> + Send + 'static,
     ) -> Self {
-        Self::of(name.into(), occasions, |_, cause| Wake::All(cause))
+        Self::of(name.into(), occasions, |_, cause| StreamItem::AllKeys(cause))
     }
 
     fn of<T>(
         name: Arc<str>,
         items: impl Stream<Item = T> + Send + 'static,
-        wake: impl Fn(T, Cause) -> Wake + Send + 'static,
+        to_item: impl Fn(T, Cause) -> StreamItem + Send + 'static,
     ) -> Self {
         let cause = Cause::Source(Arc::clone(&name));
-        Self { name, wakes: Box::pin(items.map(move |item| wake(item, cause.clone()))) }
+        Self { name, items: Box::pin(items.map(move |item| to_item(item, cause.clone()))) }
     }
 
-    /// Enqueues what the stream wakes. Returns the stream if it has not ended.
+    /// Enqueues what the stream yields. Returns the stream if it has not ended.
     pub(crate) async fn enqueue_all(
         mut self,
         enqueuer: Enqueuer,
         objects: Reader,
         stop: CancellationToken,
     ) -> Option<Self> {
-        while let Some(next) = stop.run_until_cancelled(self.wakes.next()).await {
+        while let Some(next) = stop.run_until_cancelled(self.items.next()).await {
             match next {
-                Some(Wake::Key(key, cause)) => enqueuer.wake(key, cause),
-                Some(Wake::All(cause)) => {
+                Some(StreamItem::Key(key, cause)) => enqueuer.enqueue(key, cause),
+                Some(StreamItem::AllKeys(cause)) => {
                     for object in &objects.snapshot().all() {
-                        enqueuer.wake(object.head().key().clone(), cause.clone());
+                        enqueuer.enqueue(object.head().key().clone(), cause.clone());
                     }
                 }
                 None => {

@@ -19,7 +19,7 @@ use windlass_informer::{Event, Subscription};
 use crate::cause::Cause;
 use crate::error::{Class, Error};
 use crate::sources::filter::EventFilter;
-use crate::sources::key_stream::Wake;
+use crate::sources::key_stream::StreamItem;
 
 /// How often an event is mapped that fails. The events after it wait meanwhile, half a minute at
 /// most.
@@ -48,21 +48,20 @@ where
 }
 
 /// The keys that the events of a subscription lead to.
-pub(crate) fn mapped_wakes<T: ObjectType>(
+pub(crate) fn mapped_items<T: ObjectType>(
     events: Subscription<T>,
     filter: EventFilter<T>,
     map: Mapper<T>,
-) -> impl Stream<Item = Wake> + Send {
-    let wakes = stream::unfold((events, filter, map), |(mut events, filter, map)| async move {
+) -> impl Stream<Item = StreamItem> + Send {
+    let items = stream::unfold((events, filter, map), |(mut events, filter, map)| async move {
         let event = events.next().await?;
-        let (mut keys, cause) = (Vec::new(), Cause::of(&filter.resource, &event));
-        if filter.passes(&event) {
-            keys = keys_of(event, &filter, &map).await;
-        }
-        let wakes = keys.into_iter().map(move |key| Wake::Key(key, cause.clone()));
-        Some((stream::iter(wakes), (events, filter, map)))
+        let cause = Cause::of(&filter.resource, &event);
+        let keys =
+            if filter.passes(&event) { keys_of(event, &filter, &map).await } else { Vec::new() };
+        let items = keys.into_iter().map(move |key| StreamItem::Key(key, cause.clone()));
+        Some((stream::iter(items), (events, filter, map)))
     });
-    wakes.flatten()
+    items.flatten()
 }
 
 /// The keys that an event leads to; none if the mapper fails.

@@ -93,7 +93,7 @@ impl<K: 'static> Predicate<K> {
     pub fn annotated(name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
         let has_value = move |object: &Cached<K>| {
-            annotation(object.object(), &name).is_some_and(|of| of == value)
+            annotation(object.object(), &name).is_some_and(|found| found == value)
         };
         Self { reads_annotations: true, ..Self::of_either(has_value) }
     }
@@ -140,13 +140,13 @@ impl<K: 'static> Predicate<K> {
         (self.passes)(event)
     }
 
-    fn of_either(is_meant: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
+    fn of_either(matches: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |event| {
             let old = match event {
                 Event::Updated { old, .. } => Some(old),
                 Event::Added { .. } | Event::Deleted { .. } => None,
             };
-            is_meant(event.object()) || old.is_some_and(&is_meant)
+            matches(event.object()) || old.is_some_and(&matches)
         })
     }
 

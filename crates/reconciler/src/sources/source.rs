@@ -84,13 +84,13 @@ impl Drop for Source {
 #[derive(Default)]
 pub(crate) struct Sources(RwLock<Vec<(SourceId, Arc<Source>)>>);
 
-/// The last id. Ids are unique in the process, so that a controller does not take the id of another
+/// The next id. Ids are unique in the process, so that a controller does not take the id of another
 /// controller's source for one of its own.
-static LAST_ID: AtomicU64 = AtomicU64::new(0);
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Sources {
     pub(crate) fn add(&self, source: Source) -> SourceId {
-        let id = SourceId(LAST_ID.fetch_add(1, Ordering::Relaxed));
+        let id = SourceId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
         self.0.write().push((id, Arc::new(source)));
         id
     }
@@ -98,8 +98,8 @@ impl Sources {
     /// Removes a source. Returns whether it was there.
     pub(crate) fn remove(&self, id: SourceId) -> bool {
         let mut sources = self.0.write();
-        let place = sources.iter().position(|(of, _)| *of == id);
-        let removed = place.map(|place| sources.remove(place));
+        let index = sources.iter().position(|(source_id, _)| *source_id == id);
+        let removed = index.map(|index| sources.remove(index));
         // Ending it runs user code, which must not happen under the lock.
         drop(sources);
         if let Some((_, source)) = &removed {
@@ -123,12 +123,12 @@ impl Sources {
         resource: &Resource,
         find: impl FnMut(&InformerCache) -> Option<R>,
     ) -> Option<R> {
-        caches(&self.0.read(), |of| of == resource).find_map(find)
+        caches(&self.0.read(), |cached| cached == resource).find_map(find)
     }
 
-    /// The first resource of a cache that `is_it` accepts.
-    pub(crate) fn resource(&self, is_it: impl Fn(&Resource) -> bool) -> Option<Resource> {
-        caches(&self.0.read(), is_it).next().map(|cache| cache.resource().clone())
+    /// The first resource of a cache that `matches` accepts.
+    pub(crate) fn resource(&self, matches: impl Fn(&Resource) -> bool) -> Option<Resource> {
+        caches(&self.0.read(), matches).next().map(|cache| cache.resource().clone())
     }
 
     /// The newest version of the target of a request that a cache shows.

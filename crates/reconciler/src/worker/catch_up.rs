@@ -66,7 +66,7 @@ impl ControllerCore {
     /// Whether the key may run now, and keeps what a later run has to wait for.
     fn decide(&self, key: &ObjectKey, mut pending: PendingWrites, now: Instant) -> CatchUp {
         if pending.writes.iter().all(|tracked| self.is_seen(tracked)) {
-            return CatchUp::Run { is_behind: pending.has_unknown };
+            return CatchUp::Run { is_behind: pending.reports_behind };
         }
         let worker_deadline = pending.since + WORKER_WAIT;
         if now < worker_deadline {
@@ -83,20 +83,20 @@ impl ControllerCore {
             return CatchUp::CheckAgainAfter(CHECK_EVERY);
         }
         // A write whose response was lost is reported to one run only.
-        let has_unknown = std::mem::take(&mut pending.has_unknown);
+        let reports_behind = std::mem::take(&mut pending.reports_behind);
         self.expectations.put_back(key, pending);
-        CatchUp::Run { is_behind: has_unknown || is_late }
+        CatchUp::Run { is_behind: reports_behind || is_late }
     }
 
     /// Stops waiting for the writes that only caches with field selectors lack, which may never
     /// show them. A run within 5 s of such a write has `cache_behind` set.
     fn give_up_uncertain(&self, pending: &mut PendingWrites, now: Instant) {
-        let PendingWrites { writes, has_unknown, .. } = pending;
+        let PendingWrites { writes, reports_behind, .. } = pending;
         writes.retain(|tracked| {
             let behind = self.sources.behind(tracked);
             let is_uncertain = !behind.is_empty()
                 && !behind.iter().any(|cache| cache.surely_selects(&tracked.written));
-            *has_unknown |= is_uncertain && now < tracked.write.answered + CACHE_WAIT;
+            *reports_behind |= is_uncertain && now < tracked.write.answered + CACHE_WAIT;
             !is_uncertain
         });
     }

@@ -48,7 +48,7 @@ impl ControllerCore {
         took: Duration,
     ) {
         let next = self.schedule(&mut lease, cx.attempt, &result);
-        let kept = cx.store_expected_writes();
+        let kept = cx.close_write_log();
         let outcome = &result.outcome;
         if let (Some(plan), Some(writes)) = (self.plan.get(), &cx.plan) {
             plan.lock().note(&cx.key, writes, outcome);

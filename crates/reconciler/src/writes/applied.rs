@@ -1,6 +1,6 @@
 //! What a controller has applied, so that the same again costs no request.
 //!
-//! For each object there is a hash of the last body, and the uid and the version that came of it.
+//! For each object there is a hash of the last body, and the uid and the resulting version.
 //! If a body is applied again, and a cache still shows that version, the server has nothing to do.
 //! The number of objects is bounded: those that were applied longest ago are forgotten, and their
 //! next apply is sent.
@@ -49,15 +49,15 @@ impl Applied {
         self.hasher.hash_one((query, body))
     }
 
-    /// Whether this body was the last one, and `shown` is what came of it.
+    /// Whether this body was the last one, and `shown` is the resulting version.
     pub(crate) fn is_current(&self, target: &ApplyTarget, hash: u64, shown: &Head) -> bool {
         let mut entries = self.entries.lock();
-        let is_it = |entry: &mut Entry| {
+        let is_match = |entry: &mut Entry| {
             entry.hash == hash
                 && entry.uid == *shown.uid()
                 && entry.version == *shown.resource_version()
         };
-        entries.get_mut(target).is_some_and(is_it)
+        entries.get_mut(target).is_some_and(is_match)
     }
 
     /// The uid of the object that was applied last, if `controller` controls it.

@@ -1,4 +1,5 @@
-//! Whether a write changed its object, which means that it made the version that is in its answer.
+//! Decides whether a write changed its object, which means that it made the version that is in its
+//! answer. The journal needs it to link an event to the run that caused it, and to find hot loops.
 //!
 //! The answer to a write that changes nothing has the version that the object had before, which
 //! somebody else may have made. No answer says which of the two it is. This is what can be known:
@@ -78,7 +79,7 @@ impl BeforeWrite {
         }
         // The answer is older than the cache: the cluster was restored from a backup.
         let is_older = self.shown.as_ref().is_some_and(|shown| version < shown);
-        let is_last = |manager: &String| is_last(manager, answer);
+        let is_last = |manager: &String| wrote_last(manager, answer);
         let is_ours = !is_older
             && head.deletion_timestamp().is_none()
             && self.manager.as_ref().is_some_and(is_last);
@@ -87,7 +88,7 @@ impl BeforeWrite {
 }
 
 /// Whether a manager changed the object after all others.
-fn is_last(manager: &str, answer: &[u8]) -> bool {
+fn wrote_last(manager: &str, answer: &[u8]) -> bool {
     let object: Value = serde_json::from_slice(answer).unwrap_or_default();
     let managers = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let times_of = |is_ours: bool| {

@@ -39,9 +39,10 @@ struct State {
 pub(crate) struct PendingWrites {
     /// In the order in which they were made.
     pub(crate) writes: Vec<TrackedWrite>,
-    /// Whether the caches may lack yet another write: one whose answer was lost, or one that no run
-    /// was told of, because that run did not begin.
-    pub(crate) has_unknown: bool,
+    /// Whether the next run reports `cache_behind`, even if the caches show all of `writes`: because
+    /// an answer was lost, because a cache may never show a write, or because the run that should
+    /// have reported it did not begin.
+    pub(crate) reports_behind: bool,
     /// When the run that made the last of them ended.
     pub(crate) since: Instant,
     /// The number of writes at which seen ones are dropped next.
@@ -70,7 +71,7 @@ impl Expectations {
         held.since = Instant::now();
         if state.keys.len() >= state.sweep_at {
             let is_awaited = |pending: &PendingWrites| {
-                pending.has_unknown || !pending.writes.iter().all(&is_seen)
+                pending.reports_behind || !pending.writes.iter().all(&is_seen)
             };
             state.keys.retain(|_, pending| is_awaited(pending));
             state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
@@ -103,16 +104,8 @@ impl Expectations {
 }
 
 impl PendingWrites {
-    /// Notes a write; `None` for a write whose result is unknown.
-    pub(crate) fn note(
-        &mut self,
-        tracked: Option<TrackedWrite>,
-        is_seen: impl Fn(&TrackedWrite) -> bool,
-    ) {
-        let Some(tracked) = tracked else {
-            self.has_unknown = true;
-            return;
-        };
+    /// Adds a write.
+    pub(crate) fn add(&mut self, tracked: TrackedWrite, is_seen: impl Fn(&TrackedWrite) -> bool) {
         self.writes.push(tracked);
         if self.writes.len() >= self.forget_at {
             self.forget_seen(is_seen);
@@ -121,9 +114,9 @@ impl PendingWrites {
     }
 
     fn append(&mut self, later: PendingWrites, is_seen: impl Fn(&TrackedWrite) -> bool) {
-        self.has_unknown |= later.has_unknown;
+        self.reports_behind |= later.reports_behind;
         for tracked in later.writes {
-            self.note(Some(tracked), &is_seen);
+            self.add(tracked, &is_seen);
         }
     }
 
@@ -152,14 +145,14 @@ impl PendingWrites {
     }
 
     fn is_empty(&self) -> bool {
-        self.writes.is_empty() && !self.has_unknown
+        self.writes.is_empty() && !self.reports_behind
     }
 }
 
 impl Default for PendingWrites {
     fn default() -> Self {
         let since = Instant::now();
-        Self { writes: Vec::new(), has_unknown: false, since, forget_at: WRITES_MIN }
+        Self { writes: Vec::new(), reports_behind: false, since, forget_at: WRITES_MIN }
     }
 }
 

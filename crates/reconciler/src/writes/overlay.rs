@@ -49,8 +49,8 @@ impl Overlay {
             return (Vec::new(), number);
         }
         let mut after: Vec<_> = self.answers.values().flatten().collect();
-        after.retain(|(of, _)| *of > number);
-        after.sort_unstable_by_key(|(of, _)| *of);
+        after.retain(|(answer, _)| *answer > number);
+        after.sort_unstable_by_key(|(answer, _)| *answer);
         (after.into_iter().map(|(_, answered)| Arc::clone(answered)).collect(), self.last)
     }
 }

@@ -55,8 +55,8 @@ impl<'a> OwnerNote<'a> {
         let note = annotations.and_then(|annotations| annotations.get(&annotation));
         // This run may have noted something since it read the owner.
         let (version, note) = cx
-            .rebased
-            .follow(meta.uid.as_deref(), version)
+            .own_versions
+            .replacement_of(meta.uid.as_deref(), version)
             .unwrap_or_else(|| (version.to_owned(), note.cloned().unwrap_or_default()));
         let noted = Kinds::parse(&note);
         Ok(Self { cx, owner: checked, resource: access.resource, key, version, noted })
@@ -91,7 +91,7 @@ impl<'a> OwnerNote<'a> {
                     let written: PartialObjectMeta = access.decode(answer.body())?;
                     let version = written.metadata.resource_version.unwrap_or_default();
                     let uid = &self.owner.reference.uid;
-                    cx.rebased.add(uid, &self.version, &version, &note);
+                    cx.own_versions.add(uid, &self.version, &version, &note);
                     (self.version, self.noted) = (version, wanted);
                     return Ok(());
                 }

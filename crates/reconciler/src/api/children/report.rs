@@ -87,9 +87,9 @@ impl ChildrenReport {
         name: &str,
     ) -> Result<Option<T>, Error> {
         let resource = Resource::of::<T>();
-        let is_it =
+        let is_match =
             |child: &&Child| is_same(&child.resource, &resource) && child.key.name() == name;
-        self.children.iter().find(is_it).map(Child::decode).transpose()
+        self.children.iter().find(is_match).map(Child::decode).transpose()
     }
 
     fn with(&self, change: ApplyChange) -> impl Iterator<Item = &Child> {

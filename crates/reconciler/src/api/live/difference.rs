@@ -69,7 +69,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
             let what = || format!("no copy can be made of this {}", access.resource.kind());
             return serde_json::from_value(was).map_err(|error| json_error(&what(), &error));
         };
-        let version = self.cx.rebased.latest(meta.uid.as_deref(), version);
+        let version = self.cx.own_versions.latest(meta.uid.as_deref(), version);
         if replaces_objects(&patch, within(&was, part)) {
             let raw = access.read_version(&key, bytes, &version).await?;
             carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {

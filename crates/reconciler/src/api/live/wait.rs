@@ -139,8 +139,8 @@ impl Access<'_> {
 /// content of the object.
 fn unmet_condition(object: &Value, type_: &str) -> Option<String> {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    let is_it = |condition: &&Value| condition["type"] == type_;
-    let Some(condition) = conditions.into_iter().flatten().find(is_it) else {
+    let is_match = |condition: &&Value| condition["type"] == type_;
+    let Some(condition) = conditions.into_iter().flatten().find(is_match) else {
         return Some(format!("it has no condition {type_}"));
     };
     if condition["status"] != "True" {

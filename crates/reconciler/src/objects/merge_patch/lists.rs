@@ -131,8 +131,8 @@ fn counterparts<'r>(raw: &'r [Value], old: &[Value]) -> Option<Vec<&'r Value>> {
     let mut free = moved.clone();
     let mut counterparts: Vec<&Value> = raw.iter().collect();
     for place in moved {
-        let is_it = |at: &usize| agree(&raw[*at], &old[place], NAMES.iter().chain(&KEYS));
-        let Some(at) = free.iter().position(is_it) else {
+        let is_match = |at: &usize| agree(&raw[*at], &old[place], NAMES.iter().chain(&KEYS));
+        let Some(at) = free.iter().position(is_match) else {
             // Not reordered: the type shows the names differently than the server.
             return Some(raw.iter().collect());
         };
@@ -165,8 +165,8 @@ impl Origins {
     /// Applies one more rule to the elements that have no origin yet.
     fn find(&mut self, is_from: impl Fn(usize, usize) -> bool) {
         for (to, found) in self.found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
-            let is_it = |from: &usize| self.is_free[*from] && is_from(to, *from);
-            *found = (0..self.is_free.len()).find(is_it);
+            let is_match = |from: &usize| self.is_free[*from] && is_from(to, *from);
+            *found = (0..self.is_free.len()).find(is_match);
             if let Some(from) = *found {
                 self.is_free[from] = false;
             }
