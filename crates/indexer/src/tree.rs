@@ -126,10 +126,10 @@ impl<E: Entry> Tree<E> {
     }
 }
 
-/// The child to which `sought` belongs.
+/// The child to which `sought` belongs. The first bound is not looked at: see the invariants.
 fn child_at<E: Entry>(children: &[Child<E>], sought: E::SearchKey<'_>) -> usize {
     let is_before = |child: &Child<E>| E::compare_bound(&child.bound, sought) != Ordering::Greater;
-    children.partition_point(is_before).saturating_sub(1)
+    children[1..].partition_point(is_before)
 }
 
 impl<E: Entry> Node<E> {

@@ -174,6 +174,16 @@ fn what_the_pods_of_a_workload_have_in_common_is_shared() {
         (of_owner, label, of_type.map(|text| text.map(str::as_ptr)), finalizers)
     };
     assert_eq!(texts(&heads[3]), texts(&heads[7]), "two pods of a workload have the same texts");
+    // Pods of different workloads share each text that they have in common.
+    let common = |head: &Head| {
+        let owner = head.owner_references().next().expect("one");
+        let label = head.labels().iter().next().map(|(key, _)| key.as_ptr());
+        let finalizer = head.finalizers().next().map(str::as_ptr);
+        let of_type = [head.api_version(), head.kind(), head.namespace()];
+        let of_type = of_type.map(|text| text.map(str::as_ptr));
+        ([owner.api_version, owner.kind].map(str::as_ptr), label, finalizer, of_type)
+    };
+    assert_eq!(common(&heads[3]), common(&heads[4]));
     assert_eq!(heads[7].labels().get("l"), Some("w3"));
     assert_eq!(heads[7].owner_references().next().expect("one").name, "r3");
     assert!(heads[7].finalizers().eq(["f"]));

@@ -157,3 +157,23 @@ fn a_miss_copies_no_node() {
     assert_eq!(tree.remove(RUN), None);
     assert!(Arc::ptr_eq(&snapshot.root, &tree.root));
 }
+
+/// The first bound of a node may be above what is below it, and above the bounds behind it.
+#[test]
+fn what_is_inserted_before_a_deleted_first_child_is_found() {
+    let mut tree = Tree::new();
+    let first = 2_000;
+    for key in first..first + 1_000 {
+        tree.insert((key, 0));
+    }
+    for key in first..first + 100 {
+        tree.remove(key);
+    }
+    for key in (0..first).rev() {
+        tree.insert((key, 0));
+    }
+    check(&tree);
+    let expected: Vec<u16> = (0..first).chain(first + 100..first + 1_000).collect();
+    assert!(expected.iter().all(|key| tree.get(*key) == Some(&(*key, 0))));
+    assert!(tree.iter().map(|entry| entry.0).eq(expected));
+}

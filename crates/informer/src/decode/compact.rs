@@ -65,11 +65,11 @@ impl ObjectScan {
         while let Some(&byte) = bytes.get(self.at) {
             let at = self.at;
             self.at += 1;
+            if !self.strings.pass(byte) {
+                self.at += self.strings.pass_string(&bytes[self.at..]);
+                continue;
+            }
             match byte {
-                b'"' => {
-                    self.strings.pass(byte);
-                    self.at += self.strings.pass_string(&bytes[self.at..]);
-                }
                 b'{' | b'[' => self.open(bytes, at),
                 b'}' | b']' => {
                     if self.close(bytes, at) {

@@ -39,3 +39,49 @@ impl Strings {
         at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn json_like() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            4 => prop::sample::select(br#""\{}[]:, "#.to_vec()),
+            1 => any::<u8>(),
+        ];
+        prop::collection::vec(byte, 1..400)
+    }
+
+    proptest! {
+        #[test]
+        fn strings_are_found_wherever_chunks_end(
+            text in json_like(),
+            cuts in prop::collection::vec(1_usize..200, 0..8),
+        ) {
+            let mut strings = Strings::default();
+            let mut outside = Vec::new();
+            let mut start = 0_usize;
+            for chunk in cuts.into_iter().chain([usize::MAX]) {
+                let end = start.saturating_add(chunk).min(text.len());
+                while start < end {
+                    let passed = strings.pass_string(&text[start..end]);
+                    start += passed;
+                    if passed > 0 {
+                        outside.extend(std::iter::repeat_n(false, passed - 1));
+                        // A closing quote is outside.
+                        outside.push(!strings.is_inside);
+                    }
+                    if start < end {
+                        outside.push(strings.pass(text[start]));
+                        start += 1;
+                    }
+                }
+            }
+            let mut by_byte = Strings::default();
+            let expected: Vec<_> = text.iter().map(|&byte| by_byte.pass(byte)).collect();
+            prop_assert_eq!(outside, expected);
+        }
+    }
+}

@@ -11,6 +11,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use kube::Client;
 use kube::core::{GroupVersionKind, PartialObjectMeta};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -206,10 +207,12 @@ impl SharedInformerFactory {
         if self.shared.stop.is_cancelled() {
             return self.engines().iter().for_each(|engine| engine.stop());
         }
+        // Panics before any informer is marked as started.
+        let runtime = Handle::current();
         let new = lock(&self.shared.informers).take_new();
         for engine in new {
             let shared = Arc::clone(&self.shared);
-            self.shared.tasks.spawn(async move { shared.run(&engine).await });
+            self.shared.tasks.spawn_on(async move { shared.run(&engine).await }, &runtime);
         }
     }
 

@@ -83,7 +83,8 @@ impl InformerOptions {
     }
 
     /// Only objects in these namespaces, each with a watch of its own. Default: all namespaces. An
-    /// empty list is an error. A namespace that was watched before keeps its label selector.
+    /// empty list is an error. A namespace that is among the watched ones already keeps its label
+    /// selector; one that this removes loses it.
     pub fn namespaces<T: Into<String>>(mut self, namespaces: impl IntoIterator<Item = T>) -> Self {
         let known = self.namespaces.unwrap_or_default();
         let with_labels = |name: String| {

@@ -27,8 +27,8 @@ use crate::run::rights::mark_sender;
 use crate::writes::authorship::BeforeWrite;
 use crate::writes::expectations::PendingWrites;
 use crate::writes::overlay::{Answered, Overlay};
-use crate::writes::request::{field_manager, has_dry_option, write_of};
-use crate::writes::write::{TrackedWrite, Verb, Write};
+use crate::writes::request::{WriteRequest, field_manager};
+use crate::writes::write::{TrackedWrite, Write};
 
 /// How many writes of a run are kept for the journal: the first half and the last half of them.
 pub const WRITES_PER_RUN: usize = 16;
@@ -59,7 +59,8 @@ pub(crate) struct WriteLog {
     key: ObjectKey,
     origin: SpanOrigin,
     entries: Arc<Mutex<Entries>>,
-    /// Weak, so that a client that outlives its controller does not keep it. Upgraded for a request.
+    /// Weak, so that a client that outlives its controller does not keep it. Upgraded
+    /// for a moment before a request is sent, and after it was answered.
     core: Weak<ControllerCore>,
 }
 
@@ -77,10 +78,11 @@ impl WriteLog {
     }
 
     /// Notes a write and the answer to it.
-    fn note_answer(&self, core: &ControllerCore, tracked: TrackedWrite, answer: Bytes) {
+    fn note_answer(&self, tracked: TrackedWrite, answer: Bytes) {
         self.origin.note(&tracked.write);
+        let Some(core) = self.core.upgrade() else { return };
         core.report_write(&self.key, &tracked.write);
-        self.expect(core, |entries| {
+        self.expect(&core, |entries| {
             entries.kept.push(tracked.write.clone());
             if core.sources.has_cache_of(&tracked.write) {
                 entries.overlay.put(tracked.clone(), answer);
@@ -90,8 +92,10 @@ impl WriteLog {
     }
 
     /// Notes that nobody knows whether the server stored a write.
-    fn note_lost_answer(&self, core: &ControllerCore) {
-        self.expect(core, |entries| entries.pending.reports_behind = true);
+    fn note_lost_answer(&self) {
+        if let Some(core) = self.core.upgrade() {
+            self.expect(&core, |entries| entries.pending.reports_behind = true);
+        }
     }
 
     /// Notes something that the next run has to wait for. After the end of the run it goes straight
@@ -139,7 +143,6 @@ impl WriteLog {
 /// A write that was sent. If this is dropped without an answer, the write is noted as unknown.
 struct OpenWrite<'a> {
     log: &'a WriteLog,
-    core: &'a ControllerCore,
     /// Whether the result is known: the write was answered, or never sent.
     is_settled: bool,
 }
@@ -147,7 +150,7 @@ struct OpenWrite<'a> {
 impl Drop for OpenWrite<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.log.note_lost_answer(self.core);
+            self.log.note_lost_answer();
         }
     }
 }
@@ -159,12 +162,8 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
         let (inner, log) = (inner.clone(), log.clone());
         async move {
             let info = RequestInfo::of(&request);
-            let answer = match log.core.upgrade() {
-                Some(core) => send(&inner, request, &info, &log, &core).await,
-                None => inner.send(request).await,
-            };
             // The client stack of Windlass explains errors already; the user's client may not.
-            match answer {
+            match send(&inner, request, &info, &log).await {
                 Ok(answer) => Ok(explain(&info, answer).await),
                 Err(error) => Err(with_request(info, error)),
             }
@@ -181,42 +180,45 @@ fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
     RequestError { request: info, source: error.into() }.into()
 }
 
-/// Sends a request, and logs the warnings in the answer.
+/// Sends a request, notes what it writes, and logs the warnings in the answer. It does not hold the
+/// controller meanwhile.
 async fn send(
     inner: &Client,
-    request: Request<Body>,
+    mut request: Request<Body>,
     info: &RequestInfo,
     log: &WriteLog,
-    core: &ControllerCore,
 ) -> Result<Response<Body>, kube::Error> {
-    let answer = send_recorded(inner, request, log, core).await?;
-    core.warnings.note(&core.controller, info, answer.headers());
-    Ok(answer)
+    let write = WriteRequest::of(&request).await?;
+    let Some(core) = log.core.upgrade() else { return inner.send(request).await };
+    if Evidence::is_on() {
+        let write = write.as_ref().map(|write| (&write.target, &*write.body));
+        mark_sender(&core, &mut request, write);
+    }
+    let write = write.filter(|write| !write.is_dry_run()).map(|write| {
+        let shown = core.sources.shown(&write.target);
+        let before = BeforeWrite::of(&write.body, field_manager(&request), shown);
+        (write, before)
+    });
+    drop(core);
+    let sent = match write {
+        Some((write, before)) => send_write(inner, request, write, &before, log).await,
+        None => inner.send(request).await,
+    };
+    if let (Ok(answer), Some(core)) = (&sent, log.core.upgrade()) {
+        core.warnings.note(&core.controller, info, answer.headers());
+    }
+    sent
 }
 
-/// Sends a request, and notes what it writes.
-async fn send_recorded(
+/// Sends a request that writes, and notes its answer.
+async fn send_write(
     inner: &Client,
-    mut request: Request<Body>,
+    request: Request<Body>,
+    write: WriteRequest,
+    before: &BeforeWrite,
     log: &WriteLog,
-    core: &ControllerCore,
 ) -> Result<Response<Body>, kube::Error> {
-    let Some((verb, target)) = write_of(&request) else {
-        if Evidence::is_on() {
-            mark_sender(core, &mut request, None);
-        }
-        return inner.send(request).await;
-    };
-    // A streamed body is not read.
-    let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
-    if Evidence::is_on() {
-        mark_sender(core, &mut request, Some((&target, &body)));
-    }
-    if verb == Verb::Delete && has_dry_option(&body) {
-        return inner.send(request).await;
-    }
-    let before = BeforeWrite::of(&body, field_manager(&request), core.sources.shown(&target));
-    let mut open_write = OpenWrite { log, core, is_settled: false };
+    let mut open_write = OpenWrite { log, is_settled: false };
     let answer = inner.send(request).await.inspect_err(|error| {
         open_write.is_settled = error_chain(error).any(is_not_sent);
     })?;
@@ -229,8 +231,8 @@ async fn send_recorded(
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
     open_write.is_settled = true;
-    if let Some(tracked) = TrackedWrite::of(verb, target, &before, status, &bytes) {
-        log.note_answer(core, tracked, bytes.clone());
+    if let Some(tracked) = TrackedWrite::of(write.verb, write.target, before, status, &bytes) {
+        log.note_answer(tracked, bytes.clone());
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

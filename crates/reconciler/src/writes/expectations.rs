@@ -10,6 +10,7 @@
 //! a completed deletion has no version to wait for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -29,7 +30,8 @@ pub(crate) struct Expectations {
 }
 
 struct State {
-    keys: HashMap<ObjectKey, PendingWrites, RandomState>,
+    /// Shared with a worker that waits for them.
+    keys: HashMap<ObjectKey, Arc<PendingWrites>, RandomState>,
     /// The number of keys at which the next sweep happens.
     sweep_at: usize,
 }
@@ -66,7 +68,7 @@ impl Expectations {
             return;
         }
         let mut state = self.state.lock();
-        let held = state.keys.entry(key.clone()).or_default();
+        let held = Arc::make_mut(state.keys.entry(key.clone()).or_default());
         held.append(pending, &is_seen);
         held.since = Instant::now();
         if state.keys.len() >= state.sweep_at {
@@ -87,19 +89,20 @@ impl Expectations {
         // Somebody may have written meanwhile with the client of an earlier run.
         if let Some(later) = state.keys.remove(key) {
             pending.since = later.since;
-            pending.append(later, |_| false);
+            pending.append(Arc::unwrap_or_clone(later), |_| false);
         }
-        state.keys.insert(key.clone(), pending);
+        state.keys.insert(key.clone(), Arc::new(pending));
     }
 
     /// What the runs of a key have written, and the caches may not show yet.
-    pub(crate) fn pending(&self, key: &ObjectKey) -> Option<PendingWrites> {
+    pub(crate) fn pending(&self, key: &ObjectKey) -> Option<Arc<PendingWrites>> {
         self.state.lock().keys.get(key).cloned()
     }
 
     /// Takes what the runs of a key have written since the last call.
     pub(crate) fn take(&self, key: &ObjectKey) -> Option<PendingWrites> {
-        self.state.lock().keys.remove(key)
+        let taken = self.state.lock().keys.remove(key);
+        taken.map(Arc::unwrap_or_clone)
     }
 }
 
@@ -198,7 +201,7 @@ mod tests {
     fn writes_that_were_seen_do_not_pile_up() {
         let mut pending = PendingWrites::default();
         for number in 1..=10_000 {
-            pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| true);
+            pending.add(put("pods", &format!("pod-{number}"), number, "web"), |_| true);
             assert!(pending.writes.len() < WRITES_MIN);
         }
     }
@@ -208,8 +211,8 @@ mod tests {
         let mut pending = PendingWrites::default();
         for number in 1..=10_000 {
             // Two kinds, whose objects have the same name.
-            pending.note(Some(put("pods", "web", 2 * number, "web")), |_| false);
-            pending.note(Some(put("services", "web", 2 * number + 1, "web")), |_| false);
+            pending.add(put("pods", "web", 2 * number, "web"), |_| false);
+            pending.add(put("services", "web", 2 * number + 1, "web"), |_| false);
             assert!(pending.writes.len() < WRITES_MIN);
         }
         pending.forget_seen(|_| false);
@@ -221,7 +224,7 @@ mod tests {
     fn writes_to_many_objects_that_no_cache_shows_are_all_waited_for() {
         let mut pending = PendingWrites::default();
         for number in 1..=1_000 {
-            pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| false);
+            pending.add(put("pods", &format!("pod-{number}"), number, "web"), |_| false);
         }
         assert_eq!(pending.writes.len(), 1_000);
     }
@@ -231,7 +234,7 @@ mod tests {
     fn write_with_other_labels_does_not_stand_for_those_before() {
         let mut pending = PendingWrites::default();
         for (version, app) in [(1, "web"), (2, "web"), (3, "other")] {
-            pending.note(Some(put("pods", "web", version, app)), |_| false);
+            pending.add(put("pods", "web", version, app), |_| false);
         }
         pending.forget_seen(|_| false);
         assert_eq!(told(&pending), ["patch pods shop/web at 2", "patch pods shop/web at 3"]);
@@ -242,9 +245,9 @@ mod tests {
     fn deletion_is_kept_with_a_creation_that_is_not_seen() {
         let mut pending = PendingWrites::default();
         let is_seen = |tracked: &TrackedWrite| tracked.write.version.is_none();
-        pending.note(Some(put("pods", "brief", 1, "web")), is_seen);
-        pending.note(Some(delete("brief")), is_seen);
-        pending.note(Some(delete("other")), is_seen);
+        pending.add(put("pods", "brief", 1, "web"), is_seen);
+        pending.add(delete("brief"), is_seen);
+        pending.add(delete("other"), is_seen);
         pending.forget_seen(is_seen);
         assert_eq!(told(&pending), ["patch pods shop/brief at 1", "delete pods shop/brief"]);
     }

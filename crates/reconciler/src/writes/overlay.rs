@@ -5,7 +5,7 @@
 //! the run ends. An answer may be the object in another form, such as its scale or its metadata.
 //! Some caches cannot use such an answer, so it does not replace one in another form.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,9 +17,10 @@ use crate::writes::write::{TrackedWrite, WrittenObject};
 /// The answers to the writes of a run.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    /// Those about each object, with their numbers: of each form one, or its deletion alone.
-    answers: HashMap<WrittenObject, Vec<(u64, Arc<Answered>)>, RandomState>,
-    /// Answers are numbered in the order in which they came. A number is used once.
+    /// Numbered in the order in which they came. A number is used once.
+    answers: BTreeMap<u64, Arc<Answered>>,
+    /// Those about each object: of each form one, or its deletion alone.
+    numbers: HashMap<WrittenObject, Vec<u64>, RandomState>,
     last: u64,
 }
 
@@ -34,24 +35,25 @@ impl Overlay {
     /// is held is dropped.
     pub(crate) fn put(&mut self, tracked: TrackedWrite, answer: Bytes) {
         let written = &tracked.written;
-        let held = self.answers.entry(tracked.write.object()).or_default();
-        if held.iter().any(|(_, held)| is_outdated(written, &held.tracked.written)) {
+        let numbers = self.numbers.entry(tracked.write.object()).or_default();
+        let held = |number: &u64| &self.answers[number].tracked.written;
+        if numbers.iter().map(held).any(|held| is_outdated(written, held)) {
             return;
         }
-        held.retain(|(_, held)| is_other_form(&held.tracked.written, written));
+        let is_replaced = |number: &mut u64| !is_other_form(held(number), written);
+        let replaced: Vec<u64> = numbers.extract_if(.., is_replaced).collect();
         self.last += 1;
-        held.push((self.last, Arc::new(Answered { tracked, answer })));
+        numbers.push(self.last);
+        for number in replaced {
+            self.answers.remove(&number);
+        }
+        self.answers.insert(self.last, Arc::new(Answered { tracked, answer }));
     }
 
     /// The answers after a number, and the last number.
     pub(crate) fn after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
-        if number == self.last {
-            return (Vec::new(), number);
-        }
-        let mut after: Vec<_> = self.answers.values().flatten().collect();
-        after.retain(|(answer, _)| *answer > number);
-        after.sort_unstable_by_key(|(answer, _)| *answer);
-        (after.into_iter().map(|(_, answered)| Arc::clone(answered)).collect(), self.last)
+        let answers = self.answers.range(number + 1..).map(|(_, answered)| Arc::clone(answered));
+        (answers.collect(), self.last)
     }
 }
 

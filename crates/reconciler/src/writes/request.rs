@@ -1,5 +1,6 @@
 //! Which requests write an object, and how.
 
+use bytes::Bytes;
 use http::{Method, Request, Uri};
 use kube::client::Body;
 use serde_json::Value;
@@ -7,9 +8,37 @@ use windlass_informer::client::RequestTarget;
 
 use crate::writes::write::Verb;
 
-/// The verb and the target of a request that writes one object. Deleting a collection is not
-/// tracked: nobody knows which objects it deletes.
-pub(crate) fn write_of(request: &Request<Body>) -> Option<(Verb, RequestTarget)> {
+/// A request that writes one object.
+pub(crate) struct WriteRequest {
+    pub(crate) verb: Verb,
+    pub(crate) target: RequestTarget,
+    /// Empty if it is streamed: such a body is not read.
+    pub(crate) body: Bytes,
+}
+
+impl WriteRequest {
+    /// What a request writes; `None` if it writes nothing, or is a dry run by its query. Deleting a
+    /// collection is not tracked: nobody knows which objects it deletes.
+    pub(crate) fn of(
+        request: &Request<Body>,
+    ) -> impl Future<Output = Result<Option<Self>, kube::Error>> + use<> {
+        let clone_body = || request.body().try_clone().unwrap_or_else(Body::empty);
+        let write = write_of(request).map(|(verb, target)| (verb, target, clone_body()));
+        async move {
+            let Some((verb, target, body)) = write else { return Ok(None) };
+            Ok(Some(Self { verb, target, body: body.collect_bytes().await? }))
+        }
+    }
+
+    /// Whether it is a deletion whose options, which are its body, ask for a dry run.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        let options = || serde_json::from_slice::<Value>(&self.body).unwrap_or_default();
+        self.verb == Verb::Delete
+            && options()["dryRun"].as_array().is_some_and(|dry| !dry.is_empty())
+    }
+}
+
+fn write_of(request: &Request<Body>) -> Option<(Verb, RequestTarget)> {
     let verb = match *request.method() {
         Method::POST => Verb::Create,
         Method::PUT => Verb::Update,
@@ -26,12 +55,6 @@ pub(crate) fn write_of(request: &Request<Body>) -> Option<(Verb, RequestTarget)>
 pub(crate) fn is_dry_run(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "dryRun")
-}
-
-/// Whether the body of a deletion, which has its options, asks for a dry run.
-pub(crate) fn has_dry_option(options: &[u8]) -> bool {
-    let options: Option<Value> = serde_json::from_slice(options).ok();
-    options.is_some_and(|options| options["dryRun"].as_array().is_some_and(|dry| !dry.is_empty()))
 }
 
 /// The name in which a request writes fields, if it has one.
