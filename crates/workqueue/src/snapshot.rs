@@ -64,7 +64,7 @@ pub struct NextRun<C> {
     pub since: Instant,
     /// When it is due, if it waits.
     pub due: Option<Instant>,
-    /// How urgent it is.
+    /// Its level: the requested priority, or a higher one after aging.
     pub priority: Priority,
     /// Why it will run. While it waits, this includes the timers that fire when it is due.
     pub causes: Causes<C>,

@@ -59,7 +59,7 @@ async fn a_scrape_has_client_go_names_types_and_buckets() {
     let running = queue.try_get().expect("ready");
     time::advance(SECOND / 2).await;
 
-    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker, by priority.
+    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker, by level: the requested priority, or a higher one after aging.
 # TYPE workqueue_depth gauge
 workqueue_depth{name="pods",controller="pods",priority="-100"} 0
 workqueue_depth{name="pods",controller="pods",priority="0"} 0
