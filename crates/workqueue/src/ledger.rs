@@ -1,15 +1,19 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
-//!   state of a key      add                 add_after, retry    due                 take      done
-//!   ─────────────────   ─────────────────   ─────────────────   ─────────────────   ───────   ───────
-//!   unknown             ready               waiting
-//!   waiting             ready               waiting             ready
-//!   ready               ready               ready                                   running
-//!   running             running + ready     running + waiting                                 unknown
-//!   running + ready     running + ready     running + ready                                   ready
-//!   running + waiting   running + ready     running + waiting   running + ready               waiting
+//!   state of a key     add                add_after, retry   due                take     done
+//!   ─────────────────  ─────────────────  ─────────────────  ─────────────────  ───────  ───────
+//!   unknown            ready              waiting
+//!   waiting            ready              waiting            ready
+//!   ready              ready              ready                                 running
+//!   running            running + ready    running + waiting                              unknown
+//!   running + ready    running + ready    running + ready                                ready
+//!   running + waiting  running + ready    running + waiting  running + ready             waiting
 //! ```
+//!
+//! A key that is "running + ready" is in line, or was passed over: its turn came while it was still
+//! running. `cancel`, for one key, and `shut_down`, for all keys, end the wait: "waiting" becomes
+//! "unknown", and "running + waiting" becomes "running".
 //!
 //! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
 //! and clone keys. Time comes in as an argument; events for the observer and values to drop are
@@ -37,8 +41,10 @@ use crate::observer::Load;
 use crate::priority::{Group, Priority};
 use crate::slots::{NO_TICKET, NextRun, Place, Ready, Slot, SlotId, Slots, Ticket};
 
-/// How many keys one call may age, or make ready because they are due. This bounds how long a call
-/// holds the queue's lock. The next call continues.
+/// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
+/// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
+/// all keys in line are running. Methods that inspect the queue, cancel or shut down make all due
+/// keys ready under one lock.
 const BATCH: usize = 256;
 
 pub(crate) struct Ledger<K, C> {
@@ -47,7 +53,8 @@ pub(crate) struct Ledger<K, C> {
     /// The keys that wait for their time, the earliest first.
     waiting: BTreeSet<(Instant, Place)>,
     runs: Slab<ActiveRun<C>>,
-    /// Keys with a ready run, in line or passed over, by priority.
+    /// Keys with a ready run, in line or passed over, by level: the requested priority, or a higher
+    /// one after aging.
     ready: [usize; Priority::ALL.len()],
     last_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
@@ -310,8 +317,8 @@ impl<K, C> Ledger<K, C> {
         })
     }
 
-    /// Passes over keys that run. Returns the level of the first key that does not run, the key, and
-    /// since when it is ready.
+    /// Passes over keys that run. Returns the level of the first key that does not run, the key,
+    /// and since when it is ready.
     fn pass_over_running(&mut self) -> Option<(Priority, SlotId, Ready)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;

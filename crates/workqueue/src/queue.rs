@@ -148,9 +148,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         }
     }
 
-    /// Takes a key, or registers the caller as a sleeper, under one lock. If the lock were released
-    /// in between, another sleeper would be woken only to set the alarm that this worker has just
-    /// given up.
+    /// Takes a key, or registers the caller as a sleeper. Under one lock: otherwise unlocking would
+    /// find no sleeper with an alarm for the next waiting key, and would wake another worker only
+    /// to set it.
     fn take_or_sleep(&self) -> TakeOrSleep<'_, K, C> {
         let now = Instant::now();
         let mut locked = self.shared.lock();
