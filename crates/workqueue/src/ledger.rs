@@ -39,7 +39,7 @@ use crate::effects::{Effects, Event};
 use crate::line::{Line, Turn};
 use crate::observer::Load;
 use crate::priority::{Group, Priority};
-use crate::slots::{NO_TICKET, NextRun, Place, Ready, Slot, SlotId, Slots, Ticket};
+use crate::slots::{NO_TICKET, NextRunState, Place, Ready, Slot, SlotId, Slots, Ticket};
 
 /// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
 /// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
@@ -124,9 +124,9 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         slot.is_running = false;
         match slot.next_run {
-            NextRun::None => self.effects.key = Some(self.slots.remove(id).key),
-            NextRun::PassedOver(ready) => self.enter_front(id, ready),
-            NextRun::InLine(_) | NextRun::Waiting { .. } => {}
+            NextRunState::None => self.effects.key = Some(self.slots.remove(id).key),
+            NextRunState::PassedOver(ready) => self.enter_front(id, ready),
+            NextRunState::InLine(_) | NextRunState::Waiting { .. } => {}
         }
         self.note(Event::Finished { started });
     }
@@ -219,15 +219,15 @@ impl<K, C> Ledger<K, C> {
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
         match slot.next_run {
-            NextRun::None => (slot.priority, slot.level) = (priority, priority),
-            NextRun::InLine(_) | NextRun::PassedOver(_) => {
+            NextRunState::None => (slot.priority, slot.level) = (priority, priority),
+            NextRunState::InLine(_) | NextRunState::PassedOver(_) => {
                 slot.priority = slot.priority.max(priority);
                 if priority > slot.level {
                     self.raise(id, priority, now);
                 }
                 return;
             }
-            NextRun::Waiting { due: earlier, .. } => {
+            NextRunState::Waiting { due: earlier, .. } => {
                 slot.priority = slot.priority.max(priority);
                 slot.level = slot.priority;
                 if due.is_some_and(|due| due >= earlier) {
@@ -252,8 +252,9 @@ impl<K, C> Ledger<K, C> {
     fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        let since = if let NextRun::Waiting { since, .. } = slot.next_run { since } else { now };
-        slot.next_run = NextRun::Waiting { since, due };
+        let since =
+            if let NextRunState::Waiting { since, .. } = slot.next_run { since } else { now };
+        slot.next_run = NextRunState::Waiting { since, due };
         self.waiting.insert((due, place));
     }
 
@@ -261,7 +262,7 @@ impl<K, C> Ledger<K, C> {
     fn enter_line(&mut self, id: SlotId, since: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::InLine(Ready { since, level_since: since });
+        slot.next_run = NextRunState::InLine(Ready { since, level_since: since });
         let (level, group) = (slot.level, slot.group);
         self.ready[level as usize] += 1;
         self.line.push_back(level, group, place, &self.slots);
@@ -272,7 +273,7 @@ impl<K, C> Ledger<K, C> {
     fn enter_front(&mut self, id: SlotId, ready: Ready) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::InLine(ready);
+        slot.next_run = NextRunState::InLine(ready);
         self.line.push_front(slot.level, slot.group, place);
     }
 
@@ -283,12 +284,14 @@ impl<K, C> Ledger<K, C> {
         self.ready[before as usize] -= 1;
         self.ready[level as usize] += 1;
         match &mut slot.next_run {
-            NextRun::InLine(ready) => ready.level_since = now,
-            NextRun::PassedOver(ready) => {
+            NextRunState::InLine(ready) => ready.level_since = now,
+            NextRunState::PassedOver(ready) => {
                 ready.level_since = now;
                 return;
             }
-            NextRun::None | NextRun::Waiting { .. } => unreachable!("the key must be ready"),
+            NextRunState::None | NextRunState::Waiting { .. } => {
+                unreachable!("the key must be ready")
+            }
         }
         let group = slot.group;
         let place = self.new_place(id);
@@ -323,13 +326,13 @@ impl<K, C> Ledger<K, C> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
-            let NextRun::InLine(ready) = slot.next_run else {
+            let NextRunState::InLine(ready) = slot.next_run else {
                 unreachable!("the first key in line must be in line");
             };
             if !slot.is_running {
                 return Some((level, id, ready));
             }
-            slot.next_run = NextRun::PassedOver(ready);
+            slot.next_run = NextRunState::PassedOver(ready);
             slot.ticket = NO_TICKET;
             self.line.pop_first(level, Turn::Stays);
         }
@@ -353,7 +356,7 @@ impl<K, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key.
     fn cancel_next_run(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::None;
+        slot.next_run = NextRunState::None;
         slot.ticket = NO_TICKET;
         if let Some(why) = slot.why.take() {
             self.effects.causes.extend(why.causes.into_kept());
@@ -384,7 +387,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         self.effects.key = merged;
         let slot = &mut self.slots[id];
         // A key in line stays in its group, even if the group function now returns another one.
-        if !matches!(slot.next_run, NextRun::InLine(_)) {
+        if !matches!(slot.next_run, NextRunState::InLine(_)) {
             slot.group = group;
         }
         self.schedule(id, priority, now, due);
@@ -392,7 +395,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let left_out = if due.is_none() || !is_timer {
             slot.why_mut().causes.push(cause)
-        } else if matches!(slot.next_run, NextRun::Waiting { .. }) {
+        } else if matches!(slot.next_run, NextRunState::Waiting { .. }) {
             slot.why_mut().timers.push(cause)
         } else {
             // The key is ready, and runs before the timer fires.
@@ -417,7 +420,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         self.line.pop_first(level, Turn::Ends);
         self.ready[level as usize] -= 1;
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::None;
+        slot.next_run = NextRunState::None;
         slot.ticket = NO_TICKET;
         slot.is_running = true;
         let (priority, queued) = (slot.priority, now.saturating_duration_since(ready.since));
@@ -431,7 +434,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
         let Some((id, slot)) = self.find(key, hash) else { return false };
-        let NextRun::Waiting { due, .. } = slot.next_run else { return false };
+        let NextRunState::Waiting { due, .. } = slot.next_run else { return false };
         let entry = (due, slot.place(id));
         self.waiting.remove(&entry);
         self.cancel_next_run(id);

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use tokio::time::Instant;
 
 use crate::priority::{Group, Priority};
-use crate::slots::{NextRun, Place, SlotId, Slots};
+use crate::slots::{NextRunState, Place, SlotId, Slots};
 
 /// By how many the stale places of a FIFO may outnumber the others.
 const STALE_TOLERATED: usize = 64;
@@ -138,11 +138,11 @@ impl Line {
             Level::Plain(fifo) => fifo,
             Level::Fair(fair) => &mut fair.ages,
         };
-        let oldest = ages.first(slots)?.id;
-        let NextRun::InLine(ready) = slots[oldest].next_run else {
+        let first = ages.first(slots)?.id;
+        let NextRunState::InLine(ready) = slots[first].next_run else {
             unreachable!("a key with a live place must be in line");
         };
-        (now.saturating_duration_since(ready.level_since) >= aging).then_some(oldest)
+        (now.saturating_duration_since(ready.level_since) >= aging).then_some(first)
     }
 
     /// Whether no key is in line.

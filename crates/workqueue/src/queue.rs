@@ -17,7 +17,7 @@ use crate::ledger::AddRequest;
 use crate::observer::{Load, Observer};
 use crate::priority::Group;
 use crate::shared::{Shared, Sleeper};
-use crate::slots::NextRun;
+use crate::slots::NextRunState;
 use crate::snapshot::{KeyStatus, Snapshot, WaitingKey};
 
 /// A work queue: a set of keys that need work, handed to workers one key at a time.
@@ -205,9 +205,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         let locked = self.shared.lock_promoted();
         let (_, slot) = locked.ledger.find(key, hash)?;
         match slot.next_run {
-            NextRun::None => None,
-            NextRun::InLine(ready) | NextRun::PassedOver(ready) => Some(ready.since),
-            NextRun::Waiting { due, .. } => Some(due),
+            NextRunState::None => None,
+            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => Some(ready.since),
+            NextRunState::Waiting { due, .. } => Some(due),
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Slot<K, C> {
     /// Whether a worker holds a lease on the key.
     pub(crate) is_running: bool,
     /// The state of the next run.
-    pub(crate) next_run: NextRun,
+    pub(crate) next_run: NextRunState,
     /// The highest priority that was requested for the next run.
     pub(crate) priority: Priority,
     /// The level of the line for the next run: its priority, or a higher level because of aging.
@@ -55,7 +55,7 @@ pub(crate) struct Slot<K, C> {
 
 /// The state of the next run of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextRun {
+pub(crate) enum NextRunState {
     None,
     /// Waits for its time.
     Waiting {
@@ -126,7 +126,7 @@ impl<K, C> Slots<K, C> {
 
 impl<K: Eq, C> Slots<K, C> {
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        self.table.find(hash, |&id| self[id].is(key, hash)).copied()
+        self.table.find(hash, |&id| self[id].has_key(key, hash)).copied()
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
@@ -142,7 +142,7 @@ impl<K: Eq, C> Slots<K, C> {
             key,
             hash,
             is_running: false,
-            next_run: NextRun::None,
+            next_run: NextRunState::None,
             priority: Priority::default(),
             level: Priority::default(),
             group: None,
@@ -166,7 +166,7 @@ impl<K: Eq, C> Slots<K, C> {
 }
 
 impl<K: Eq, C> Slot<K, C> {
-    fn is(&self, key: &K, hash: u64) -> bool {
+    fn has_key(&self, key: &K, hash: u64) -> bool {
         self.hash == hash && self.key == *key
     }
 }

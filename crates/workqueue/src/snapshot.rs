@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::ledger::ActiveRun;
 use crate::priority::Priority;
-use crate::slots::{self, Slot};
+use crate::slots::{NextRunState, Slot};
 
 /// Every key of a queue at one moment.
 ///
@@ -104,11 +104,11 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
         let since_and_due = match slot.next_run {
-            slots::NextRun::None => None,
-            slots::NextRun::InLine(ready) | slots::NextRun::PassedOver(ready) => {
+            NextRunState::None => None,
+            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => {
                 Some((ready.since, None))
             }
-            slots::NextRun::Waiting { since, due } => Some((since, Some(due))),
+            NextRunState::Waiting { since, due } => Some((since, Some(due))),
         };
         let next_run = since_and_due.map(|(since, due)| NextRun {
             since,
@@ -122,8 +122,9 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
 
 impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count =
-            |is: fn(&KeyStatus<K, C>) -> bool| self.keys.iter().filter(|&key| is(key)).count();
+        let count = |matches: fn(&KeyStatus<K, C>) -> bool| {
+            self.keys.iter().filter(|&key| matches(key)).count()
+        };
         write!(
             f,
             "{}: {} running, {} ready, {} waiting{}",
