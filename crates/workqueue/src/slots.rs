@@ -135,9 +135,6 @@ impl<K: Eq, C> Slots<K, C> {
         if let Some(id) = self.find(&key, hash) {
             return (id, Some(key));
         }
-        if self.table.len() == self.table.capacity() {
-            self.grow();
-        }
         let id = slot_id(self.slots.insert(Slot {
             key,
             hash,
@@ -151,17 +148,6 @@ impl<K: Eq, C> Slots<K, C> {
         }));
         self.table.insert_unique(hash, id, |&id| self.slots[id as usize].hash);
         (id, None)
-    }
-
-    /// Doubles the table. It reads the hashes in the order of the slots: the order of the old
-    /// table, which the table itself would use, misses the cache for each key.
-    fn grow(&mut self) {
-        let Self { slots, table } = self;
-        let mut grown = HashTable::with_capacity(2 * slots.len());
-        for (id, slot) in slots.iter() {
-            grown.insert_unique(slot.hash, slot_id(id), |&id| slots[id as usize].hash);
-        }
-        *table = grown;
     }
 }
 
