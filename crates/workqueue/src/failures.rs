@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_chatty_key_is_counted_once_a_window() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         assert_eq!(failures.remaining(&"key", start), None);
         drop(failures.record(&"key", 1, Opener::Limiter, start, 8 * SECOND));
         for second in 1..8 {
@@ -150,7 +151,8 @@ mod tests {
 
     #[test]
     fn own_delay_of_a_failure_does_not_bind_another() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         drop(failures.record(&"key", 1, Opener::Caller, start, 3_600 * SECOND));
         let soon = start + SECOND;
         assert_eq!(failures.remaining(&"key", soon), None, "the limiter is asked");
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn keys_that_nobody_forgets_do_not_pile_up() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         // A hundred thousand names, each failing once and never seen again, one every ten seconds.
         for name in 0..100_000 {
             fail(&mut failures, &name, start + name * 10 * SECOND);
@@ -170,7 +173,8 @@ mod tests {
 
     #[test]
     fn an_idle_record_starts_over() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         fail(&mut failures, &"key", start);
         assert_eq!(fail(&mut failures, &"key", start + SECOND), 2);
         let later = start + 2 * SECOND + IDLE;

@@ -219,7 +219,10 @@ impl<K, C> Ledger<K, C> {
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
         match slot.next_run {
-            NextRunState::None => (slot.priority, slot.level) = (priority, priority),
+            NextRunState::None => {
+                slot.priority = priority;
+                slot.level = priority;
+            }
             NextRunState::InLine(_) | NextRunState::PassedOver(_) => {
                 slot.priority = slot.priority.max(priority);
                 if priority > slot.level {
@@ -263,7 +266,8 @@ impl<K, C> Ledger<K, C> {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
         slot.next_run = NextRunState::InLine(Ready { since, level_since: since });
-        let (level, group) = (slot.level, slot.group);
+        let level = slot.level;
+        let group = slot.group;
         self.ready[level as usize] += 1;
         self.line.push_back(level, group, place, &self.slots);
         self.note(Event::Added { depth: self.ready() });
@@ -423,7 +427,8 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         slot.next_run = NextRunState::None;
         slot.ticket = NO_TICKET;
         slot.is_running = true;
-        let (priority, queued) = (slot.priority, now.saturating_duration_since(ready.since));
+        let priority = slot.priority;
+        let queued = now.saturating_duration_since(ready.since);
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
         let run = ActiveRun { slot: id, started: now, causes: causes.clone() };
         let number = self.runs.insert(run);

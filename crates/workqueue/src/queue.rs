@@ -80,7 +80,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
             When::After(delay) => delay,
             When::RateLimited => self.shared.retries.count_failure(&key),
         };
-        let (hash, group) = (self.shared.hash(&key), self.group_of(&key));
+        let hash = self.shared.hash(&key);
+        let group = self.group_of(&key);
         let now = Instant::now();
         let due = (!delay.is_zero()).then(|| now + delay);
         let is_timer = matches!(when, When::After(_));
@@ -286,7 +287,8 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// rarely.
     pub fn snapshot(&self) -> Snapshot<K, C> {
         let locked = self.shared.lock_promoted();
-        let (taken, shut_down) = (Instant::now(), locked.shut_down);
+        let taken = Instant::now();
+        let shut_down = locked.shut_down;
         let runs: HashMap<_, _> = locked.ledger.runs().map(|run| (run.slot, run)).collect();
         let slots = locked.ledger.slots();
         let mut keys: Vec<_> =
@@ -296,7 +298,8 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
             status.failures = self.failures(&status.key);
         }
         keys.sort_by_key(KeyStatus::rank);
-        let (name, retry_debt) = (self.shared.name.to_string(), self.shared.retries.debt());
+        let name = self.shared.name.to_string();
+        let retry_debt = self.shared.retries.debt();
         Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 

@@ -155,7 +155,8 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
 impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
     /// Writes a row for the run under way and one for the next run, each followed by its causes.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (failures, key) = (self.failures.to_string(), format!("{:?}", self.key));
+        let failures = self.failures.to_string();
+        let key = format!("{:?}", self.key);
         if let Some(run) = &self.running {
             let ran = Age(now.saturating_duration_since(run.since)).to_string();
             write_row(f, ["running", &ran, "", &failures, "", &key])?;
