@@ -191,8 +191,8 @@
 //!
 //! A key is stored once and cloned once for each run. The failure count of a key keeps one more
 //! clone. It is dropped when the key succeeds, or one to two hours after the last backoff ended, if
-//! other keys fail then. An `Arc<str>` is a good key. With millions of keys, use a number that stands
-//! for a name; any interner will do:
+//! other keys fail then. An `Arc<str>` is a good key. With millions of keys, use a number that
+//! stands for a name; any interner will do:
 //!
 //! ```
 //! use string_interner::DefaultStringInterner;
