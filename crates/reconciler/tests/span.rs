@@ -113,6 +113,6 @@ async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
     assert!(!shaped.contains("reconcile{"), "{shaped}");
     let default = log.lines_with("at work in attempt 2").pop().expect("a line");
     assert!(default.contains("reconcile{"), "{default}");
-    let warned = log.lines_with("the shape of the span panicked").pop().expect("a line");
+    let warned = log.lines_with("the span function panicked").pop().expect("a line");
     assert!(warned.contains("key=default/one"), "{warned}");
 }

@@ -90,8 +90,9 @@ mod tests {
 
     #[test]
     fn appended_and_joined_causes_count_as_one_sequence() {
-        let (mut whole, mut first, mut second) =
-            (Causes::default(), Causes::default(), Causes::default());
+        let mut whole = Causes::default();
+        let mut first = Causes::default();
+        let mut second = Causes::default();
         for cause in 0..40 {
             whole.push(cause);
             if cause < 15 {

@@ -84,7 +84,8 @@ fn join_threads(threads: Vec<shuttle::thread::JoinHandle<()>>) {
 #[test]
 fn no_key_is_lost_and_none_runs_twice_at_once() {
     explore(|| {
-        let (queue, log) = (WorkQueue::new(), Log::default());
+        let queue = WorkQueue::new();
+        let log = Log::default();
         let workers: Vec<_> = (0..2).map(|_| spawn(work(queue.clone(), log.clone()))).collect();
         let producers: Vec<_> = (0..2)
             .map(|_| {
@@ -116,7 +117,8 @@ fn sleeping_workers_take_two_keys_side_by_side() {
         let both = Arc::new(tokio::sync::Barrier::new(2));
         let workers: Vec<_> = (0..2)
             .map(|_| {
-                let (queue, both) = (queue.clone(), Arc::clone(&both));
+                let queue = queue.clone();
+                let both = Arc::clone(&both);
                 spawn(async move {
                     let lease = queue.get().await;
                     both.wait().await;
@@ -134,7 +136,8 @@ fn sleeping_workers_take_two_keys_side_by_side() {
 #[test]
 fn a_key_added_while_it_runs_runs_again() {
     explore(|| {
-        let (queue, log) = (WorkQueue::new(), Log::default());
+        let queue = WorkQueue::new();
+        let log = Log::default();
         queue.add(1).expect("open");
         let lease = queue.try_get().expect("ready");
         log.start(1);
@@ -156,7 +159,8 @@ fn a_key_added_while_it_runs_runs_again() {
 #[test]
 fn a_worker_that_gives_up_passes_its_wake_up_on() {
     explore(|| {
-        let (queue, log) = (WorkQueue::new(), Log::default());
+        let queue = WorkQueue::new();
+        let log = Log::default();
         let patient = spawn(work(queue.clone(), log.clone()));
         let impatient: Vec<_> =
             (0..2).map(|_| spawn(impatient_work(queue.clone(), log.clone()))).collect();
@@ -174,7 +178,8 @@ fn a_worker_that_gives_up_passes_its_wake_up_on() {
 #[test]
 fn adds_that_race_with_the_shut_down_are_run_or_refused() {
     explore(|| {
-        let (queue, log) = (WorkQueue::new(), Log::default());
+        let queue = WorkQueue::new();
+        let log = Log::default();
         let worker = spawn(work(queue.clone(), log.clone()));
         let adder = {
             let queue = queue.clone();

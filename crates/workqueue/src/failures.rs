@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// With fewer records there is no sweep.
-const SWEEP_FROM: usize = 1_024;
-
-/// How long a record outlives its window. So a queue with a long backlog, or a run that takes long,
-/// does not lose count of the failures of a key.
+/// How long a record counts after the end of its window. So a queue with a long backlog, or a run
+/// that takes long, does not lose count of the failures of a key. It is also the time between two
+/// sweeps.
 const IDLE: Duration = Duration::from_hours(1);
 
 /// Counts the failures of each key, at most one for each window.
@@ -20,13 +18,14 @@ const IDLE: Duration = Duration::from_hours(1);
 /// same window. So an object that changes all the time is not pushed to the longest backoff by its
 /// own events.
 ///
-/// Unless it is forgotten, a record is dropped an hour after the end of its window. The table is
-/// swept when it has doubled since the last sweep, so its size is proportional to the number of
-/// keys that failed lately.
+/// Unless it is forgotten, a record counts until an hour after the end of its window. Once an hour,
+/// a failure drops all records that no longer count. So no record stays longer than two hours after
+/// its window, as long as keys fail.
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
     records: HashMap<K, Record, foldhash::fast::RandomState>,
-    sweep_at: usize,
+    /// `None` before the first failure.
+    next_sweep: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +46,7 @@ pub(crate) enum Opener {
 
 impl<K: Eq + Hash + Clone> Failures<K> {
     pub(crate) fn new() -> Self {
-        Self { records: HashMap::default(), sweep_at: SWEEP_FROM }
+        Self { records: HashMap::default(), next_sweep: None }
     }
 
     /// How long the limiter's window of a key still lasts; `None` if none is open.
@@ -83,7 +82,7 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         now: Instant,
         delay: Duration,
     ) -> Vec<K> {
-        let swept = if self.records.len() >= self.sweep_at { self.sweep(now) } else { Vec::new() };
+        let swept = self.sweep(now);
         let record = Record { failures, window_end: now + delay, opened_by };
         match self.records.get_mut(key) {
             Some(known) => *known = record,
@@ -104,11 +103,15 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         record.map_or(0, |record| record.failures)
     }
 
+    /// Drops the records that no longer count, once an hour. Returns their keys.
     fn sweep(&mut self, now: Instant) -> Vec<K> {
-        let swept = self.records.extract_if(|_, record| record.is_idle(now));
-        let swept = swept.map(|(key, _)| key).collect();
-        self.sweep_at = (2 * self.records.len()).max(SWEEP_FROM);
-        self.records.shrink_to(self.sweep_at);
+        if self.next_sweep.is_some_and(|next_sweep| now < next_sweep) {
+            return Vec::new();
+        }
+        self.next_sweep = Some(now + IDLE);
+        let idle = self.records.extract_if(|_, record| record.is_idle(now));
+        let swept = idle.map(|(key, _)| key).collect();
+        self.records.shrink_to(2 * self.records.len());
         swept
     }
 }
@@ -134,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_chatty_key_is_counted_once_a_window() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         assert_eq!(failures.remaining(&"key", start), None);
         drop(failures.record(&"key", 1, Opener::Limiter, start, 8 * SECOND));
         for second in 1..8 {
@@ -150,7 +154,8 @@ mod tests {
 
     #[test]
     fn own_delay_of_a_failure_does_not_bind_another() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         drop(failures.record(&"key", 1, Opener::Caller, start, 3_600 * SECOND));
         let soon = start + SECOND;
         assert_eq!(failures.remaining(&"key", soon), None, "the limiter is asked");
@@ -160,17 +165,32 @@ mod tests {
 
     #[test]
     fn keys_that_nobody_forgets_do_not_pile_up() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
-        // A hundred thousand names, each failing once and never seen again, one every ten seconds.
+        let mut failures = Failures::new();
+        let start = Instant::now();
+        // A hundred thousand names, each failing once and never seen again, 360 an hour.
         for name in 0..100_000 {
             fail(&mut failures, &name, start + name * 10 * SECOND);
-            assert!(failures.records.len() <= 2 * SWEEP_FROM);
+            assert!(failures.records.len() <= 2 * 361);
         }
     }
 
     #[test]
+    fn one_failure_drops_the_records_of_a_flood_that_is_over() {
+        let mut failures = Failures::new();
+        let start = Instant::now();
+        for name in 0..10_000 {
+            fail(&mut failures, &name, start);
+        }
+        assert_eq!(failures.records.len(), 10_000);
+        fail(&mut failures, &0, start + SECOND + IDLE);
+        assert_eq!(failures.records.len(), 1);
+        assert!(failures.records.capacity() < 100);
+    }
+
+    #[test]
     fn an_idle_record_starts_over() {
-        let (mut failures, start) = (Failures::new(), Instant::now());
+        let mut failures = Failures::new();
+        let start = Instant::now();
         fail(&mut failures, &"key", start);
         assert_eq!(fail(&mut failures, &"key", start + SECOND), 2);
         let later = start + 2 * SECOND + IDLE;

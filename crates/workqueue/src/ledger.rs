@@ -1,15 +1,19 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
-//!   state of a key      add                 add_after, retry    due                 take      done
-//!   ─────────────────   ─────────────────   ─────────────────   ─────────────────   ───────   ───────
-//!   unknown             ready               waiting
-//!   waiting             ready               waiting             ready
-//!   ready               ready               ready                                   running
-//!   running             running + ready     running + waiting                                 unknown
-//!   running + ready     running + ready     running + ready                                   ready
-//!   running + waiting   running + ready     running + waiting   running + ready               waiting
+//!   state of a key     add                add_after, retry   due                take     done
+//!   ─────────────────  ─────────────────  ─────────────────  ─────────────────  ───────  ───────
+//!   unknown            ready              waiting
+//!   waiting            ready              waiting            ready
+//!   ready              ready              ready                                 running
+//!   running            running + ready    running + waiting                              unknown
+//!   running + ready    running + ready    running + ready                                ready
+//!   running + waiting  running + ready    running + waiting  running + ready             waiting
 //! ```
+//!
+//! A key that is "running + ready" is in line, or was passed over: its turn came while it was still
+//! running. `cancel`, for one key, and `shut_down`, for all keys, end the wait: "waiting" becomes
+//! "unknown", and "running + waiting" becomes "running".
 //!
 //! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
 //! and clone keys. Time comes in as an argument; events for the observer and values to drop are
@@ -35,10 +39,12 @@ use crate::effects::{Effects, Event};
 use crate::line::{Line, Turn};
 use crate::observer::Load;
 use crate::priority::{Group, Priority};
-use crate::slots::{NO_TICKET, NextRun, Place, Ready, Slot, SlotId, Slots, Ticket};
+use crate::slots::{NO_TICKET, NextRunState, Place, Ready, Slot, SlotId, Slots, Ticket};
 
-/// How many keys one call may age, or make ready because they are due. This bounds how long a call
-/// holds the queue's lock. The next call continues.
+/// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
+/// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
+/// all keys in line are running. Methods that inspect the queue, cancel or shut down make all due
+/// keys ready under one lock.
 const BATCH: usize = 256;
 
 pub(crate) struct Ledger<K, C> {
@@ -47,7 +53,8 @@ pub(crate) struct Ledger<K, C> {
     /// The keys that wait for their time, the earliest first.
     waiting: BTreeSet<(Instant, Place)>,
     runs: Slab<ActiveRun<C>>,
-    /// Keys with a ready run, in line or passed over, by priority.
+    /// Keys with a ready run, in line or passed over, by level: the requested priority, or a higher
+    /// one after aging.
     ready: [usize; Priority::ALL.len()],
     last_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
@@ -117,9 +124,9 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         slot.is_running = false;
         match slot.next_run {
-            NextRun::None => self.effects.key = Some(self.slots.remove(id).key),
-            NextRun::PassedOver(ready) => self.enter_front(id, ready),
-            NextRun::InLine(_) | NextRun::Waiting { .. } => {}
+            NextRunState::None => self.effects.key = Some(self.slots.remove(id).key),
+            NextRunState::PassedOver(ready) => self.enter_front(id, ready),
+            NextRunState::InLine(_) | NextRunState::Waiting { .. } => {}
         }
         self.note(Event::Finished { started });
     }
@@ -212,15 +219,18 @@ impl<K, C> Ledger<K, C> {
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
         match slot.next_run {
-            NextRun::None => (slot.priority, slot.level) = (priority, priority),
-            NextRun::InLine(_) | NextRun::PassedOver(_) => {
+            NextRunState::None => {
+                slot.priority = priority;
+                slot.level = priority;
+            }
+            NextRunState::InLine(_) | NextRunState::PassedOver(_) => {
                 slot.priority = slot.priority.max(priority);
                 if priority > slot.level {
                     self.raise(id, priority, now);
                 }
                 return;
             }
-            NextRun::Waiting { due: earlier, .. } => {
+            NextRunState::Waiting { due: earlier, .. } => {
                 slot.priority = slot.priority.max(priority);
                 slot.level = slot.priority;
                 if due.is_some_and(|due| due >= earlier) {
@@ -245,8 +255,9 @@ impl<K, C> Ledger<K, C> {
     fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        let since = if let NextRun::Waiting { since, .. } = slot.next_run { since } else { now };
-        slot.next_run = NextRun::Waiting { since, due };
+        let since =
+            if let NextRunState::Waiting { since, .. } = slot.next_run { since } else { now };
+        slot.next_run = NextRunState::Waiting { since, due };
         self.waiting.insert((due, place));
     }
 
@@ -254,8 +265,9 @@ impl<K, C> Ledger<K, C> {
     fn enter_line(&mut self, id: SlotId, since: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::InLine(Ready { since, level_since: since });
-        let (level, group) = (slot.level, slot.group);
+        slot.next_run = NextRunState::InLine(Ready { since, level_since: since });
+        let level = slot.level;
+        let group = slot.group;
         self.ready[level as usize] += 1;
         self.line.push_back(level, group, place, &self.slots);
         self.note(Event::Added { depth: self.ready() });
@@ -265,7 +277,7 @@ impl<K, C> Ledger<K, C> {
     fn enter_front(&mut self, id: SlotId, ready: Ready) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::InLine(ready);
+        slot.next_run = NextRunState::InLine(ready);
         self.line.push_front(slot.level, slot.group, place);
     }
 
@@ -276,12 +288,14 @@ impl<K, C> Ledger<K, C> {
         self.ready[before as usize] -= 1;
         self.ready[level as usize] += 1;
         match &mut slot.next_run {
-            NextRun::InLine(ready) => ready.level_since = now,
-            NextRun::PassedOver(ready) => {
+            NextRunState::InLine(ready) => ready.level_since = now,
+            NextRunState::PassedOver(ready) => {
                 ready.level_since = now;
                 return;
             }
-            NextRun::None | NextRun::Waiting { .. } => unreachable!("the key must be ready"),
+            NextRunState::None | NextRunState::Waiting { .. } => {
+                unreachable!("the key must be ready")
+            }
         }
         let group = slot.group;
         let place = self.new_place(id);
@@ -310,19 +324,19 @@ impl<K, C> Ledger<K, C> {
         })
     }
 
-    /// Passes over keys that run. Returns the level of the first key that does not run, the key, and
-    /// since when it is ready.
+    /// Passes over keys that run. Returns the level of the first key that does not run, the key,
+    /// and since when it is ready.
     fn pass_over_running(&mut self) -> Option<(Priority, SlotId, Ready)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
-            let NextRun::InLine(ready) = slot.next_run else {
+            let NextRunState::InLine(ready) = slot.next_run else {
                 unreachable!("the first key in line must be in line");
             };
             if !slot.is_running {
                 return Some((level, id, ready));
             }
-            slot.next_run = NextRun::PassedOver(ready);
+            slot.next_run = NextRunState::PassedOver(ready);
             slot.ticket = NO_TICKET;
             self.line.pop_first(level, Turn::Stays);
         }
@@ -346,7 +360,7 @@ impl<K, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key.
     fn cancel_next_run(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::None;
+        slot.next_run = NextRunState::None;
         slot.ticket = NO_TICKET;
         if let Some(why) = slot.why.take() {
             self.effects.causes.extend(why.causes.into_kept());
@@ -377,7 +391,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         self.effects.key = merged;
         let slot = &mut self.slots[id];
         // A key in line stays in its group, even if the group function now returns another one.
-        if !matches!(slot.next_run, NextRun::InLine(_)) {
+        if !matches!(slot.next_run, NextRunState::InLine(_)) {
             slot.group = group;
         }
         self.schedule(id, priority, now, due);
@@ -385,7 +399,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let left_out = if due.is_none() || !is_timer {
             slot.why_mut().causes.push(cause)
-        } else if matches!(slot.next_run, NextRun::Waiting { .. }) {
+        } else if matches!(slot.next_run, NextRunState::Waiting { .. }) {
             slot.why_mut().timers.push(cause)
         } else {
             // The key is ready, and runs before the timer fires.
@@ -410,10 +424,11 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         self.line.pop_first(level, Turn::Ends);
         self.ready[level as usize] -= 1;
         let slot = &mut self.slots[id];
-        slot.next_run = NextRun::None;
+        slot.next_run = NextRunState::None;
         slot.ticket = NO_TICKET;
         slot.is_running = true;
-        let (priority, queued) = (slot.priority, now.saturating_duration_since(ready.since));
+        let priority = slot.priority;
+        let queued = now.saturating_duration_since(ready.since);
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
         let run = ActiveRun { slot: id, started: now, causes: causes.clone() };
         let number = self.runs.insert(run);
@@ -424,7 +439,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
         let Some((id, slot)) = self.find(key, hash) else { return false };
-        let NextRun::Waiting { due, .. } = slot.next_run else { return false };
+        let NextRunState::Waiting { due, .. } = slot.next_run else { return false };
         let entry = (due, slot.place(id));
         self.waiting.remove(&entry);
         self.cancel_next_run(id);

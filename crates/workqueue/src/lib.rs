@@ -69,7 +69,8 @@
 //! - **On time.** A waiting key becomes ready at its time: not earlier and, if a worker is free,
 //!   not later than the timer's resolution of a millisecond.
 //! - **No starvation.** A ready key moves up one priority every [`aging`](Builder::aging) period
-//!   while keys of another priority are ready.
+//!   while keys of another priority are ready. A key that goes to the front because its turn came
+//!   while it was running can hold this up for the keys behind it, but for no longer than a period.
 //! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
 //!   because its task is cancelled.
 //! - **Bounded.** A key has at most one next run, and a run has at most eight causes. Keys that
@@ -91,7 +92,8 @@
 //! [`wait_idle`](WorkQueue::wait_idle) changes nothing.
 //! [`shut_down_with_drain`](WorkQueue::shut_down_with_drain) closes the queue at once and then
 //! waits; if it is dropped, the queue stays closed. All other methods are synchronous and short,
-//! except for a [`snapshot`](WorkQueue::snapshot) of very many keys.
+//! with two exceptions: methods that inspect the queue, cancel or shut down first make all due keys
+//! ready, however many, and a [`snapshot`](WorkQueue::snapshot) copies all keys.
 //!
 //! # Time and tasks
 //!
@@ -187,8 +189,10 @@
 //!
 //! # Cheap keys
 //!
-//! A key is stored once and cloned once for each run. An `Arc<str>` is a good key. With millions of
-//! keys, use a number that stands for a name; any interner will do:
+//! A key is stored once and cloned once for each run. The failure count of a key keeps one more
+//! clone. It is dropped when the key succeeds, or one to two hours after the last backoff ended, if
+//! other keys fail then. An `Arc<str>` is a good key. With millions of keys, use a number that
+//! stands for a name; any interner will do:
 //!
 //! ```
 //! use string_interner::DefaultStringInterner;
@@ -203,6 +207,15 @@
 //! ```
 //!
 //! Note that most interners never forget a name.
+//!
+//! # Reading order of the source
+//!
+//! - `queue.rs`, `shared.rs`: what a caller can do, and the lock and the wake-ups behind it;
+//! - `ledger.rs`: the state machine of all keys. Its parts are `slots.rs` (the keys and their
+//!   states), `line.rs` (the order of the ready keys) and `causes.rs`;
+//! - `lease.rs`: a run in progress, and how it ends;
+//! - `retries.rs`, `failures.rs`, `limiter.rs`: how long a key that failed waits;
+//! - `observer.rs`, `snapshot.rs`: what can be seen from outside.
 
 #![forbid(unsafe_code)]
 

@@ -13,12 +13,13 @@
 //! A key that moves to another level leaves a stale place behind. A push to a FIFO whose stale
 //! places outnumber the others by more than 64 removes them.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use hashlink::LinkedHashMap;
 use tokio::time::Instant;
 
 use crate::priority::{Group, Priority};
-use crate::slots::{NextRun, Place, SlotId, Slots};
+use crate::slots::{NextRunState, Place, SlotId, Slots};
 
 /// By how many the stale places of a FIFO may outnumber the others.
 const STALE_TOLERATED: usize = 64;
@@ -56,16 +57,10 @@ struct Fifo {
 #[derive(Debug, Default)]
 struct Fair {
     /// The groups in the order of their turns.
-    ring: BTreeMap<TurnId, (Group, Fifo)>,
-    turns: HashMap<Group, TurnId, foldhash::fast::RandomState>,
-    first_turn: TurnId,
-    last_turn: TurnId,
+    ring: LinkedHashMap<Group, Fifo, foldhash::fast::RandomState>,
     /// All places in the order of their arrival, to find the oldest.
     ages: Fifo,
 }
-
-/// The number of a turn. Turns at the front of the ring get decreasing numbers.
-type TurnId = i64;
 
 impl Line {
     pub(crate) fn new(fair: bool) -> Self {
@@ -122,7 +117,11 @@ impl Line {
         }
     }
 
-    /// The key that has been at `level` for the longest time, if that is `aging` or longer.
+    /// The first key by age at `level`, if it has been there for `aging` or longer.
+    ///
+    /// Usually it is the oldest. But a key that was passed over goes to the front when its run ends,
+    /// and it may have come to this level later than the keys behind it. These do not age before
+    /// that key was handed out or has aged itself.
     pub(crate) fn aged<K, C>(
         &mut self,
         level: Priority,
@@ -134,11 +133,11 @@ impl Line {
             Level::Plain(fifo) => fifo,
             Level::Fair(fair) => &mut fair.ages,
         };
-        let oldest = ages.first(slots)?.id;
-        let NextRun::InLine(ready) = slots[oldest].next_run else {
+        let first = ages.first(slots)?.id;
+        let NextRunState::InLine(ready) = slots[first].next_run else {
             unreachable!("a key with a live place must be in line");
         };
-        (now.saturating_duration_since(ready.level_since) >= aging).then_some(oldest)
+        (now.saturating_duration_since(ready.level_since) >= aging).then_some(first)
     }
 
     /// Whether no key is in line.
@@ -204,56 +203,44 @@ impl Fifo {
 impl Fair {
     fn push_back<K, C>(&mut self, group: Group, place: Place, slots: &Slots<K, C>) {
         self.ages.push_back(place, slots);
-        let turn = *self.turns.entry(group).or_insert_with(|| {
-            self.last_turn += 1;
-            self.last_turn
-        });
-        let (_, fifo) = self.ring.entry(turn).or_insert_with(|| (group, Fifo::default()));
-        fifo.push_back(place, slots);
+        if !self.ring.contains_key(&group) {
+            self.ring.insert(group, Fifo::default());
+        }
+        self.ring[&group].push_back(place, slots);
     }
 
     fn push_front(&mut self, group: Group, place: Place) {
         self.ages.push_front(place);
-        let turn = *self.turns.entry(group).or_insert_with(|| {
-            self.first_turn -= 1;
-            self.first_turn
-        });
-        let (_, fifo) = self.ring.entry(turn).or_insert_with(|| (group, Fifo::default()));
-        fifo.push_front(place);
+        if !self.ring.contains_key(&group) {
+            self.ring.insert_front(group, Fifo::default());
+        }
+        self.ring[&group].push_front(place);
     }
 
     /// The first live place of the group whose turn it is.
     fn first<K, C>(&mut self, slots: &Slots<K, C>) -> Option<Place> {
-        let mut first = self.ring.first_entry()?;
-        let (_, fifo) = first.get_mut();
-        fifo.first(slots)
+        self.ring.front_entry()?.get_mut().first(slots)
     }
 
     fn pop_first(&mut self, turn: Turn) {
-        let Some(mut first) = self.ring.first_entry() else { return };
+        let Some(mut first) = self.ring.front_entry() else { return };
         // The place stays in `ages`, where it is stale.
         self.ages.live -= 1;
-        let (group, fifo) = first.get_mut();
+        let fifo = first.get_mut();
         fifo.pop_first();
         if fifo.live == 0 {
-            self.turns.remove(group);
             first.remove();
         } else if turn == Turn::Ends {
-            self.last_turn += 1;
-            self.turns.insert(*group, self.last_turn);
-            let members = first.remove();
-            self.ring.insert(self.last_turn, members);
+            first.to_back();
         }
     }
 
     fn note_stale(&mut self, group: Group) {
         self.ages.live -= 1;
-        let turn = self.turns[&group];
-        let (_, fifo) = self.ring.get_mut(&turn).expect("a group with a turn must be in the ring");
+        let fifo = self.ring.get_mut(&group).expect("a key's group must be in the ring");
         fifo.live -= 1;
         if fifo.live == 0 {
-            self.turns.remove(&group);
-            self.ring.remove(&turn);
+            self.ring.remove(&group);
         }
     }
 }

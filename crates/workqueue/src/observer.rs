@@ -49,7 +49,8 @@ pub struct Load {
     pub keys: usize,
     /// Keys with a ready run, including keys that run now and were added again.
     pub ready: usize,
-    /// The same, by priority, in the order of [`Priority::ALL`](crate::Priority::ALL).
+    /// The same, by level: the requested priority, or a higher one after aging. In the order of
+    /// [`Priority::ALL`](crate::Priority::ALL).
     pub ready_by_priority: [usize; Priority::ALL.len()],
     /// Keys whose time has not come.
     pub waiting: usize,

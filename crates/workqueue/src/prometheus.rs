@@ -2,8 +2,8 @@
 //! controller-runtime.
 //!
 //! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from
-//! the queue through [`LoadHandle`], because they change without a call to the queue: unfinished work
-//! grows with time, and the depth changes when a delay ends. So no task has to update them.
+//! the queue through [`LoadHandle`], because they change without a call to the queue: unfinished
+//! work grows with time, and the depth changes when a delay ends. So no task has to update them.
 //!
 //! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes
 //! away during a scrape, the scrape drops the queue.
@@ -61,8 +61,9 @@ const BUCKETS: [f64; 12] = [
 /// The last one is not client-go's. It rises while more keys fail than the limiter lets through.
 ///
 /// All have the labels `name` and `controller` with the same value, as in controller-runtime.
-/// `priority` is `-100` for [`Priority::Low`], `0` for [`Priority::Normal`] and `100` for
-/// [`Priority::High`]: the first two are the numbers of controller-runtime.
+/// `priority` is the level of a key: the requested priority, or a higher one after aging. It is
+/// `-100` for [`Priority::Low`], `0` for [`Priority::Normal`] and `100` for [`Priority::High`]: the
+/// first two are the numbers of controller-runtime.
 ///
 /// ```
 /// use prometheus_client::{encoding::text, registry::Registry};
@@ -230,7 +231,8 @@ impl Collector for Queues {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let shown = self.shown();
         let Some(first) = shown.first() else { return Ok(()) };
-        let help = "Keys that are ready and wait for a worker, by priority.";
+        let help = "Keys that are ready and wait for a worker, by level: the requested priority, \
+                    or a higher one after aging.";
         let mut depth =
             encoder.encode_descriptor("workqueue_depth", help, None, MetricType::Gauge)?;
         for queue in &shown {

@@ -17,7 +17,7 @@ use crate::ledger::AddRequest;
 use crate::observer::{Load, Observer};
 use crate::priority::Group;
 use crate::shared::{Shared, Sleeper};
-use crate::slots::NextRun;
+use crate::slots::NextRunState;
 use crate::snapshot::{KeyStatus, Snapshot, WaitingKey};
 
 /// A work queue: a set of keys that need work, handed to workers one key at a time.
@@ -80,7 +80,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
             When::After(delay) => delay,
             When::RateLimited => self.shared.retries.count_failure(&key),
         };
-        let (hash, group) = (self.shared.hash(&key), self.group_of(&key));
+        let hash = self.shared.hash(&key);
+        let group = self.group_of(&key);
         let now = Instant::now();
         let due = (!delay.is_zero()).then(|| now + delay);
         let is_timer = matches!(when, When::After(_));
@@ -148,9 +149,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         }
     }
 
-    /// Takes a key, or registers the caller as a sleeper, under one lock. If the lock were released
-    /// in between, another sleeper would be woken only to set the alarm that this worker has just
-    /// given up.
+    /// Takes a key, or registers the caller as a sleeper. Under one lock: otherwise unlocking would
+    /// find no sleeper with an alarm for the next waiting key, and would wake another worker only
+    /// to set it.
     fn take_or_sleep(&self) -> TakeOrSleep<'_, K, C> {
         let now = Instant::now();
         let mut locked = self.shared.lock();
@@ -205,9 +206,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         let locked = self.shared.lock_promoted();
         let (_, slot) = locked.ledger.find(key, hash)?;
         match slot.next_run {
-            NextRun::None => None,
-            NextRun::InLine(ready) | NextRun::PassedOver(ready) => Some(ready.since),
-            NextRun::Waiting { due, .. } => Some(due),
+            NextRunState::None => None,
+            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => Some(ready.since),
+            NextRunState::Waiting { due, .. } => Some(due),
         }
     }
 
@@ -286,7 +287,8 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// rarely.
     pub fn snapshot(&self) -> Snapshot<K, C> {
         let locked = self.shared.lock_promoted();
-        let (taken, shut_down) = (Instant::now(), locked.shut_down);
+        let taken = Instant::now();
+        let shut_down = locked.shut_down;
         let runs: HashMap<_, _> = locked.ledger.runs().map(|run| (run.slot, run)).collect();
         let slots = locked.ledger.slots();
         let mut keys: Vec<_> =
@@ -296,7 +298,8 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
             status.failures = self.failures(&status.key);
         }
         keys.sort_by_key(KeyStatus::rank);
-        let (name, retry_debt) = (self.shared.name.to_string(), self.shared.retries.debt());
+        let name = self.shared.name.to_string();
+        let retry_debt = self.shared.retries.debt();
         Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 

@@ -163,7 +163,8 @@ impl<'a, K, C> Locked<'a, K, C> {
     /// Counts the caller as a sleeper. It must have found no key.
     pub(crate) fn register_sleeper(&mut self) -> Sleeper<'a, K, C> {
         let shared = self.shared;
-        let (due, earliest) = (self.ledger.next_due(), self.alarm);
+        let due = self.ledger.next_due();
+        let earliest = self.alarm;
         let alarm = due.filter(|&due| earliest.is_none_or(|alarm| due < alarm));
         self.sleepers += 1;
         self.alarm = alarm.or(earliest);
@@ -187,7 +188,8 @@ impl<K, C> DerefMut for Locked<'_, K, C> {
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
-        let (has_work, is_idle) = (self.has_work_for_sleeper(), self.ledger.is_idle());
+        let has_work = self.has_work_for_sleeper();
+        let is_idle = self.ledger.is_idle();
         let effects = self.ledger.take_effects();
         self.core = None;
         yield_point();

@@ -40,7 +40,7 @@ pub(crate) struct Slot<K, C> {
     /// Whether a worker holds a lease on the key.
     pub(crate) is_running: bool,
     /// The state of the next run.
-    pub(crate) next_run: NextRun,
+    pub(crate) next_run: NextRunState,
     /// The highest priority that was requested for the next run.
     pub(crate) priority: Priority,
     /// The level of the line for the next run: its priority, or a higher level because of aging.
@@ -55,7 +55,7 @@ pub(crate) struct Slot<K, C> {
 
 /// The state of the next run of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextRun {
+pub(crate) enum NextRunState {
     None,
     /// Waits for its time.
     Waiting {
@@ -126,7 +126,7 @@ impl<K, C> Slots<K, C> {
 
 impl<K: Eq, C> Slots<K, C> {
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        self.table.find(hash, |&id| self[id].is(key, hash)).copied()
+        self.table.find(hash, |&id| self[id].has_key(key, hash)).copied()
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
@@ -135,14 +135,11 @@ impl<K: Eq, C> Slots<K, C> {
         if let Some(id) = self.find(&key, hash) {
             return (id, Some(key));
         }
-        if self.table.len() == self.table.capacity() {
-            self.grow();
-        }
         let id = slot_id(self.slots.insert(Slot {
             key,
             hash,
             is_running: false,
-            next_run: NextRun::None,
+            next_run: NextRunState::None,
             priority: Priority::default(),
             level: Priority::default(),
             group: None,
@@ -152,21 +149,10 @@ impl<K: Eq, C> Slots<K, C> {
         self.table.insert_unique(hash, id, |&id| self.slots[id as usize].hash);
         (id, None)
     }
-
-    /// Doubles the table. It reads the hashes in the order of the slots: the order of the old
-    /// table, which the table itself would use, misses the cache for each key.
-    fn grow(&mut self) {
-        let Self { slots, table } = self;
-        let mut grown = HashTable::with_capacity(2 * slots.len());
-        for (id, slot) in slots.iter() {
-            grown.insert_unique(slot.hash, slot_id(id), |&id| slots[id as usize].hash);
-        }
-        *table = grown;
-    }
 }
 
 impl<K: Eq, C> Slot<K, C> {
-    fn is(&self, key: &K, hash: u64) -> bool {
+    fn has_key(&self, key: &K, hash: u64) -> bool {
         self.hash == hash && self.key == *key
     }
 }

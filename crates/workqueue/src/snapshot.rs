@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::ledger::ActiveRun;
 use crate::priority::Priority;
-use crate::slots::{self, Slot};
+use crate::slots::{NextRunState, Slot};
 
 /// Every key of a queue at one moment.
 ///
@@ -64,7 +64,7 @@ pub struct NextRun<C> {
     pub since: Instant,
     /// When it is due, if it waits.
     pub due: Option<Instant>,
-    /// How urgent it is.
+    /// Its level: the requested priority, or a higher one after aging.
     pub priority: Priority,
     /// Why it will run. While it waits, this includes the timers that fire when it is due.
     pub causes: Causes<C>,
@@ -104,11 +104,11 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
         let since_and_due = match slot.next_run {
-            slots::NextRun::None => None,
-            slots::NextRun::InLine(ready) | slots::NextRun::PassedOver(ready) => {
+            NextRunState::None => None,
+            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => {
                 Some((ready.since, None))
             }
-            slots::NextRun::Waiting { since, due } => Some((since, Some(due))),
+            NextRunState::Waiting { since, due } => Some((since, Some(due))),
         };
         let next_run = since_and_due.map(|(since, due)| NextRun {
             since,
@@ -122,8 +122,9 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
 
 impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count =
-            |is: fn(&KeyStatus<K, C>) -> bool| self.keys.iter().filter(|&key| is(key)).count();
+        let count = |matches: fn(&KeyStatus<K, C>) -> bool| {
+            self.keys.iter().filter(|&key| matches(key)).count()
+        };
         write!(
             f,
             "{}: {} running, {} ready, {} waiting{}",
@@ -154,7 +155,8 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
 impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
     /// Writes a row for the run under way and one for the next run, each followed by its causes.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (failures, key) = (self.failures.to_string(), format!("{:?}", self.key));
+        let failures = self.failures.to_string();
+        let key = format!("{:?}", self.key);
         if let Some(run) = &self.running {
             let ran = Age(now.saturating_duration_since(run.since)).to_string();
             write_row(f, ["running", &ran, "", &failures, "", &key])?;

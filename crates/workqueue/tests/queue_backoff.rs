@@ -38,8 +38,8 @@ async fn rate_limited_adds_of_different_keys_do_not_affect_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rate_limited_key_comes_after_its_delay() {
-    let (queue, start) =
-        (queue_with(Exponential::new(SECOND, 100 * SECOND).unwrap()), Instant::now());
+    let queue = queue_with(Exponential::new(SECOND, 100 * SECOND).unwrap());
+    let start = Instant::now();
     for total in [1, 3, 7, 15, 31] {
         queue.add_rate_limited("a").unwrap();
         assert_eq!(queue.get().await.as_deref(), Some(&"a"));
@@ -51,8 +51,8 @@ async fn a_rate_limited_key_comes_after_its_delay() {
 /// the cap.
 #[tokio::test(start_paused = true)]
 async fn a_chatty_key_is_not_pushed_to_the_cap() {
-    let (queue, start) =
-        (queue_with(Exponential::new(10 * SECOND, 1_000 * SECOND).unwrap()), Instant::now());
+    let queue = queue_with(Exponential::new(10 * SECOND, 1_000 * SECOND).unwrap());
+    let start = Instant::now();
     queue.add("a").unwrap();
     queue.try_get().unwrap().retry().unwrap();
     for _ in 0..9 {
@@ -71,7 +71,8 @@ async fn a_chatty_key_is_not_pushed_to_the_cap() {
 /// client-go's default: five milliseconds for each key, one hundred at once, then ten a second.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_keys_pass_the_default_limits_at_the_right_times() {
-    let (queue, start) = (WorkQueue::<u32>::new(), Instant::now());
+    let queue = WorkQueue::<u32>::new();
+    let start = Instant::now();
     for key in 0..1_000 {
         queue.add_rate_limited(key).unwrap();
     }
@@ -128,8 +129,8 @@ async fn a_rate_limited_add_of_a_ready_key_is_counted_and_absorbed() {
 
 #[tokio::test(start_paused = true)]
 async fn forget_does_not_take_back_a_retry_that_is_under_way() {
-    let (queue, start) =
-        (queue_with(Exponential::new(SECOND, 100 * SECOND).unwrap()), Instant::now());
+    let queue = queue_with(Exponential::new(SECOND, 100 * SECOND).unwrap());
+    let start = Instant::now();
     queue.add_rate_limited("a").unwrap();
     queue.forget(&"a");
     assert_eq!(queue.due(&"a"), Some(start + SECOND));
@@ -146,7 +147,8 @@ impl<K> RateLimiter<K> for Never {
 
 #[tokio::test(start_paused = true)]
 async fn a_limiter_beyond_the_calendar_is_cut() {
-    let (queue, start) = (queue_with::<&str>(Never), Instant::now());
+    let queue = queue_with::<&str>(Never);
+    let start = Instant::now();
     assert_eq!(queue.add_rate_limited("a").unwrap(), MAX_DELAY);
     assert_eq!(queue.due(&"a"), Some(start + MAX_DELAY));
 

@@ -59,7 +59,8 @@ async fn a_running_key_that_waits_is_cancelled_and_runs_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_key_can_be_added_again() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("a", SECOND).unwrap();
     assert!(queue.cancel(&"a"));
     queue.add_after("a", 3 * SECOND).unwrap();
@@ -69,7 +70,8 @@ async fn a_cancelled_key_can_be_added_again() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_what_a_worker_sleeps_for_leaves_the_next_key_on_time() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("a", SECOND).unwrap();
     queue.add_after("b", 2 * SECOND).unwrap();
     let mut worker = Polled::asleep(queue.get());
@@ -84,7 +86,8 @@ async fn cancelling_what_a_worker_sleeps_for_leaves_the_next_key_on_time() {
 
 #[tokio::test(start_paused = true)]
 async fn due_tells_when_a_key_runs_next() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     assert_eq!(queue.due(&"a"), None, "unknown");
 
     queue.add_after("a", 5 * SECOND).unwrap();

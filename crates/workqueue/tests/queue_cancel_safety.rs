@@ -83,7 +83,8 @@ async fn a_woken_worker_that_finds_nothing_sleeps_on_and_hears_the_next_key() {
 /// The first of the sleeping workers watches the clock for all; when it goes, another must.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_timekeeper_is_replaced() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("a", SECOND).unwrap();
     let timekeeper = Polled::asleep(queue.get());
     let mut other = Polled::asleep(queue.get());
@@ -112,7 +113,8 @@ async fn a_timekeeper_cancelled_when_its_time_has_come_is_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_timekeeper_cancelled_after_an_earlier_time_was_asked_for_is_replaced() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("late", 10 * SECOND).unwrap();
     let timekeeper = Polled::asleep(queue.get());
     let mut other = Polled::asleep(queue.get());
@@ -147,11 +149,13 @@ async fn a_timekeeper_cancelled_after_it_was_woken_for_a_key_passes_both_duties_
 /// The usual way to lose keys: a `get` in a `select!` or under a timeout, again and again.
 #[tokio::test(start_paused = true)]
 async fn a_get_under_a_timeout_in_a_loop_loses_nothing() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     for key in 1..=100 {
         queue.add_after(key, key * 10 * MILLISECOND).unwrap();
     }
-    let (mut ran, mut timeouts) = (Vec::new(), 0);
+    let mut ran = Vec::new();
+    let mut timeouts = 0;
     while ran.len() < 100 {
         match timeout(3 * MILLISECOND, queue.get()).await {
             Ok(lease) => {

@@ -213,7 +213,9 @@ async fn no_key_runs_in_two_places_with_many_workers_and_producers() {
 
     let mut workers = JoinSet::new();
     for _ in 0..10 {
-        let (queue, running, seen) = (queue.clone(), Arc::clone(&running), Arc::clone(&seen));
+        let queue = queue.clone();
+        let running = Arc::clone(&running);
+        let seen = Arc::clone(&seen);
         workers.spawn(async move {
             while let Some(lease) = queue.get().await {
                 assert!(running.lock().unwrap().insert(*lease), "{} runs twice at once", *lease);

@@ -17,7 +17,8 @@ async fn next(queue: &WorkQueue<&'static str>, start: Instant) -> (&'static str,
 /// client-go: `TestSimpleQueue` of the delaying queue.
 #[tokio::test(start_paused = true)]
 async fn a_delayed_key_comes_when_its_time_has_come() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("a", 50 * MILLISECOND).unwrap();
     assert!(queue.is_empty());
     advance(49 * MILLISECOND).await;
@@ -30,7 +31,8 @@ async fn a_delayed_key_comes_when_its_time_has_come() {
 #[tokio::test(start_paused = true)]
 async fn the_earliest_of_several_delays_wins() {
     for delays in [[50, 70, 60], [70, 60, 50], [60, 50, 70]] {
-        let (queue, start) = (WorkQueue::new(), Instant::now());
+        let queue = WorkQueue::new();
+        let start = Instant::now();
         for delay in delays {
             queue.add_after("a", delay * MILLISECOND).unwrap();
         }
@@ -44,7 +46,8 @@ async fn the_earliest_of_several_delays_wins() {
 /// client-go: `TestAddTwoFireEarly`.
 #[tokio::test(start_paused = true)]
 async fn a_later_added_key_with_an_earlier_time_comes_first() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("late", SECOND).unwrap();
     queue.add_after("early", 50 * MILLISECOND).unwrap();
     assert_eq!(next(&queue, start).await, ("early", 50 * MILLISECOND));
@@ -77,7 +80,8 @@ async fn keys_of_the_same_instant_come_in_the_order_they_were_added() {
 /// controller-runtime: a waiting item that is added again without delay comes at once.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_key_added_without_delay_comes_at_once_and_only_once() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("a", SECOND).unwrap();
     queue.add("a").unwrap();
     assert_eq!(next(&queue, start).await, ("a", Duration::ZERO));
@@ -99,7 +103,8 @@ async fn a_delayed_add_of_a_ready_key_is_absorbed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delayed_add_of_a_running_key_waits_its_time() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add("a").unwrap();
     let running = queue.try_get().unwrap();
     queue.add_after("a", 5 * SECOND).unwrap();
@@ -133,7 +138,8 @@ async fn a_delay_of_zero_is_an_add() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_may_wait_again_after_its_run() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     for round in 1..=5 {
         queue.add_after("a", SECOND).unwrap();
         assert_eq!(next(&queue, start).await, ("a", round * SECOND));
@@ -143,7 +149,8 @@ async fn a_key_may_wait_again_after_its_run() {
 #[tokio::test(start_paused = true)]
 async fn many_keys_in_random_order_come_on_time() {
     const KEYS: u32 = 5_000;
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     for number in 0..KEYS {
         // 1999 and 5000 have no common divisor, so this visits every key once.
         let key = number * 1_999 % KEYS;

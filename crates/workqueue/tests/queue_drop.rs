@@ -173,7 +173,8 @@ fn finished_keys_are_let_go() {
 fn finished_keys_are_let_go_while_others_run() {
     const MOST_AT_ONCE: u32 = 1_000;
     let copies = Arc::new(());
-    let (key, held) = (counted(&copies), || Arc::strong_count(&copies));
+    let key = counted(&copies);
+    let held = || Arc::strong_count(&copies);
     let queue = WorkQueue::new();
     for number in 0..MOST_AT_ONCE {
         queue.add(key(number)).unwrap();

@@ -51,7 +51,8 @@ fn every_group_gets_its_share_at_any_moment() {
     let mut shares = HashMap::new();
     for (namespace, _) in run_ready(&queue).into_iter().take(300) {
         *shares.entry(namespace).or_insert(0) += 1;
-        let (most, least) = (shares.values().max().unwrap(), shares.values().min().unwrap());
+        let most = shares.values().max().unwrap();
+        let least = shares.values().min().unwrap();
         assert!(shares.len() < 3 || most - least <= 1, "{shares:?}");
     }
     assert_eq!(shares, HashMap::from([("big", 100), ("middle", 100), ("small", 100)]));

@@ -84,7 +84,8 @@ async fn idle_waits_for_a_key_that_runs_again() {
 /// Workers and whoever waits for them need nothing else to make progress.
 #[tokio::test(start_paused = true)]
 async fn a_job_with_retries_ends_when_its_queue_is_idle() {
-    let (queue, start) = (WorkQueue::<u32>::new(), Instant::now());
+    let queue = WorkQueue::<u32>::new();
+    let start = Instant::now();
     for key in 0..20 {
         queue.add(key).unwrap();
     }

@@ -48,7 +48,8 @@ async fn done_when_the_worker_panics() {
 async fn done_when_the_worker_is_aborted() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
-    let (worker, (started, has_started)) = (queue.clone(), oneshot::channel());
+    let worker = queue.clone();
+    let (started, has_started) = oneshot::channel();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let _lease = worker.get().await.unwrap();
@@ -117,7 +118,8 @@ async fn a_dropped_lease_keeps_the_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_brings_the_key_back_after_a_growing_delay() {
-    let (queue, start) = (queue_with_backoff(), Instant::now());
+    let queue = queue_with_backoff();
+    let start = Instant::now();
     queue.add("a").unwrap();
     let mut expected = Duration::ZERO;
     for doubling in 0..8 {
@@ -181,7 +183,8 @@ async fn a_lease_outlives_every_handle() {
     queue.add("a").unwrap();
     queue.add("b").unwrap();
     let mut leases = std::iter::from_fn(|| queue.try_get());
-    let (a, b) = (leases.next().unwrap(), leases.next().unwrap());
+    let a = leases.next().unwrap();
+    let b = leases.next().unwrap();
     drop(queue);
     assert_eq!(*a.key(), "a");
     a.finish();
@@ -286,7 +289,8 @@ async fn a_deferred_key_comes_back_as_if_it_had_not_been_taken() {
     queue.add_with("a", Add::now().priority(Priority::Low).cause("created")).unwrap();
     queue.get().await.unwrap().retry_after(SECOND).unwrap();
     for _ in 0..3 {
-        let (lease, now) = (queue.get().await.unwrap(), Instant::now());
+        let lease = queue.get().await.unwrap();
+        let now = Instant::now();
         assert_eq!(lease.causes().collect::<Vec<_>>(), [&"created"]);
         assert_eq!((lease.priority(), queue.failures(&"a")), (Priority::Low, 1));
         lease.defer(SECOND).unwrap();

@@ -94,7 +94,8 @@ fn fast_slow_is_fast_at_first_and_then_slow() {
 /// client-go: `TestMaxOfRateLimiter`.
 #[test]
 fn max_of_takes_the_longest_delay_and_asks_everyone() {
-    let (short, long) = (Fixed::new(SECOND), Fixed::new(5 * SECOND));
+    let short = Fixed::new(SECOND);
+    let long = Fixed::new(5 * SECOND);
     let limiters: Vec<Box<dyn RateLimiter<&str>>> = vec![
         Box::new(short.clone()),
         Box::new(long.clone()),
@@ -181,7 +182,8 @@ fn a_bucket_fills_again_but_not_beyond_its_burst() {
     let mut bucket = TokenBucket::new(10.0, 3).unwrap();
     let now = Instant::now();
     let mut at = |time| -> Vec<_> { (0..4).map(|key| bucket.next_delay(&key, 1, time)).collect() };
-    let (none, tenth) = (Duration::ZERO, 100 * MILLISECOND);
+    let none = Duration::ZERO;
+    let tenth = 100 * MILLISECOND;
     assert_eq!(at(now), [none, none, none, tenth]);
     assert_eq!(at(now + 300 * MILLISECOND), [none, none, tenth, 2 * tenth]);
     assert_eq!(at(now + DAY), [none, none, none, tenth]);

@@ -150,7 +150,8 @@ fn an_add_of_a_running_key_after_shut_down_is_refused_too() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
     queue.add("b").unwrap();
-    let (a, b) = (queue.try_get().unwrap(), queue.try_get().unwrap());
+    let a = queue.try_get().unwrap();
+    let b = queue.try_get().unwrap();
     queue.shut_down();
     assert!(queue.add("a").unwrap_err().is_shut_down());
     assert!(a.retry().unwrap_err().is_shut_down());

@@ -59,7 +59,7 @@ async fn a_scrape_has_client_go_names_types_and_buckets() {
     let running = queue.try_get().expect("ready");
     time::advance(SECOND / 2).await;
 
-    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker, by priority.
+    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker, by level: the requested priority, or a higher one after aging.
 # TYPE workqueue_depth gauge
 workqueue_depth{name="pods",controller="pods",priority="-100"} 0
 workqueue_depth{name="pods",controller="pods",priority="0"} 0
@@ -196,7 +196,8 @@ async fn work_under_way_grows_while_nothing_happens() {
 #[tokio::test(start_paused = true)]
 async fn queues_are_shown_side_by_side_in_the_order_of_their_names() {
     let (registry, metrics) = metrics();
-    let (_nodes, pods) = (queue(&metrics, "nodes"), queue(&metrics, "pods"));
+    let _nodes = queue(&metrics, "nodes");
+    let pods = queue(&metrics, "pods");
     pods.add("one").expect("open");
     let scrape = scrape(&registry);
     let adds = "workqueue_adds_total{name=\"nodes\",controller=\"nodes\"} 0\n\
@@ -209,7 +210,8 @@ async fn queues_are_shown_side_by_side_in_the_order_of_their_names() {
 #[tokio::test(start_paused = true)]
 async fn queues_of_one_name_are_added_up() {
     let (registry, metrics) = metrics();
-    let (one, two) = (queue(&metrics, "pods"), queue(&metrics, "pods"));
+    let one = queue(&metrics, "pods");
+    let two = queue(&metrics, "pods");
     one.add("a").expect("open");
     two.add("a").expect("open");
     let old = one.try_get().expect("ready");

@@ -43,7 +43,8 @@ async fn every_waiting_worker_is_told() {
 /// client-go drops waiting keys without a word.
 #[tokio::test(start_paused = true)]
 async fn waiting_keys_are_given_back_the_earliest_first() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("late", 3 * SECOND).unwrap();
     queue.add_after("early", SECOND).unwrap();
     queue.add_after("early too", SECOND).unwrap();
@@ -70,7 +71,8 @@ async fn a_key_that_is_due_counts_as_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_key_that_waits_for_another_run_is_given_back() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add("a").unwrap();
     let lease = queue.try_get().unwrap();
     queue.add_after("a", SECOND).unwrap();
@@ -115,7 +117,8 @@ async fn get_waits_on_while_a_running_key_will_run_again() {
 /// client-go: `TestQueueDrainageUsingShutDownWithDrain`.
 #[tokio::test(start_paused = true)]
 async fn drain_waits_for_ready_and_running_keys() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     for key in ["a", "b", "c"] {
         queue.add(key).unwrap();
     }

@@ -35,7 +35,8 @@ fn of<'a>(
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_tells_all_of_every_key() {
-    let (queue, start) = (queue(), Instant::now());
+    let queue = queue();
+    let start = Instant::now();
     let _lease = one_of_each(&queue).await;
     let snapshot = queue.snapshot();
     assert_eq!((snapshot.name.as_str(), snapshot.shut_down), ("pods", false));
@@ -43,7 +44,8 @@ async fn a_snapshot_tells_all_of_every_key() {
     assert_eq!(snapshot.keys.len(), 3);
 
     let running = of(&snapshot, "running");
-    let (run, again) = (running.running.as_ref().unwrap(), running.next_run.as_ref().unwrap());
+    let run = running.running.as_ref().unwrap();
+    let again = running.next_run.as_ref().unwrap();
     assert_eq!(run.since, start);
     assert_eq!(run.causes.iter().collect::<Vec<_>>(), [&"created"]);
     assert_eq!((again.since, again.due), (start + 3 * SECOND, None));
@@ -70,7 +72,8 @@ async fn a_snapshot_tells_all_of_every_key() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_key_that_is_due_is_shown_as_ready_since_then() {
-    let (queue, start) = (queue(), Instant::now());
+    let queue = queue();
+    let start = Instant::now();
     queue.add_after("a", 2 * SECOND).unwrap();
     advance(5 * SECOND).await;
     let ahead = queue.status(&"a").unwrap().next_run.unwrap();
@@ -190,7 +193,8 @@ async fn a_table_is_cut_where_nobody_reads_on() {
     for key in 0..250 {
         queue.add(key).unwrap();
     }
-    let (short, full) = (queue.snapshot().to_string(), format!("{:#}", queue.snapshot()));
+    let short = queue.snapshot().to_string();
+    let full = format!("{:#}", queue.snapshot());
     assert_eq!(short.lines().next(), Some("workqueue: 0 running, 250 ready, 0 waiting"));
     assert!(short.contains("150 more"), "{short}");
     assert_eq!(full.lines().count(), 2 + 250);

@@ -77,7 +77,8 @@ async fn keys_are_picked_up_by_all_sleeping_workers() {
     let all_running = Arc::new(Barrier::new(WORKERS + 1));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
-        let (queue, all_running) = (queue.clone(), Arc::clone(&all_running));
+        let queue = queue.clone();
+        let all_running = Arc::clone(&all_running);
         workers.spawn(async move {
             let lease = queue.get().await.unwrap();
             all_running.wait().await;
@@ -124,7 +125,8 @@ async fn delayed_keys_that_are_due_together_start_on_all_workers() {
 
 #[tokio::test(start_paused = true)]
 async fn an_earlier_delay_is_kept_while_all_workers_sleep_for_a_later_one() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("late", 10 * SECOND).unwrap();
     let mut workers = JoinSet::new();
     for _ in 0..2 {
@@ -142,7 +144,8 @@ async fn an_earlier_delay_is_kept_while_all_workers_sleep_for_a_later_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_busy_for_long_does_not_keep_delayed_keys_from_another() {
-    let (queue, start) = (WorkQueue::new(), Instant::now());
+    let queue = WorkQueue::new();
+    let start = Instant::now();
     queue.add_after("delayed", SECOND).unwrap();
     // This one watches the clock, until it is given a key that keeps it busy.
     let mut busy = Polled::asleep(queue.get());
@@ -189,7 +192,8 @@ fn handlers_that_block_their_threads_still_start_side_by_side() {
             let both = Arc::new(std::sync::Barrier::new(2));
             let mut tasks = JoinSet::new();
             for _ in 0..2 {
-                let (queue, both) = (queue.clone(), Arc::clone(&both));
+                let queue = queue.clone();
+                let both = Arc::clone(&both);
                 tasks.spawn(async move {
                     let lease = queue.get().await;
                     both.wait();

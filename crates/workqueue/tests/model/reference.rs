@@ -161,7 +161,8 @@ impl Model {
         let waited = self.waiting.remove(&key).map_or(Priority::Low, |waits| waits.priority);
         if let Some(passed) = self.passed_over.get_mut(&key) {
             if priority > passed.priority {
-                (passed.priority, passed.entered) = (priority, self.now);
+                passed.priority = priority;
+                passed.entered = self.now;
             }
             return;
         }
@@ -193,12 +194,14 @@ impl Model {
             }
             return;
         }
-        let (due, order) = (self.now + ticks, self.draw());
+        let due = self.now + ticks;
+        let order = self.draw();
         let new = Waits { due, order, priority, timers: Vec::new() };
         let waits = self.waiting.entry(key).or_insert(new);
         waits.priority = waits.priority.max(priority);
         if due < waits.due {
-            (waits.due, waits.order) = (due, order);
+            waits.due = due;
+            waits.order = order;
             waits.timers.clear();
         }
     }

@@ -180,14 +180,13 @@ impl StateMachineTest for QueueTest {
             tokio::time::advance(TICK / 2).await;
             queue
         });
-        let (handed_out, given_up) = (Vec::new(), Vec::new());
         Self {
             gets: Vec::new(),
             leases: Vec::new(),
             queue,
             runtime,
-            handed_out,
-            given_up,
+            handed_out: Vec::new(),
+            given_up: Vec::new(),
             shut_down: false,
             passed_by: 0,
             caused: 0,
