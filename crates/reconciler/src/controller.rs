@@ -9,9 +9,9 @@ pub(crate) mod run_error;
 pub(crate) mod signal;
 pub(crate) mod status;
 
-mod plan;
-mod run;
-mod sync;
+mod cache_sync;
+mod main_loop;
+mod plan_mode;
 mod wiring;
 
 use std::fmt;

@@ -107,7 +107,7 @@
 //! # Reading order of the source
 //!
 //! - `controller`: what users build (`builder`), how events become keys (`wiring`), how it starts
-//!   and stops (`run`); `controller_core`: what its parts share.
+//!   and stops (`main_loop`); `controller_core`: what its parts share.
 //! - `sources`: what is watched, which events count, and which keys they lead to.
 //! - `worker`: what happens to a key, from `catch_up` to `settle`.
 //! - `run`: what one run is given: its `context`, its `frozen` caches, the client that is

@@ -5,10 +5,10 @@
 //! sources of the controller, then the position of a feed. Neither of the first two is locked while
 //! the other is.
 
+pub(crate) mod answers;
 pub(crate) mod applied;
 pub(crate) mod authorship;
 pub(crate) mod expectations;
-pub(crate) mod overlay;
 pub(crate) mod own_versions;
 pub(crate) mod request;
 pub(crate) mod server_warnings;

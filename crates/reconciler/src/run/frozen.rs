@@ -27,7 +27,7 @@ pub(crate) struct FrozenCache {
 /// A snapshot with answers to writes of the run laid over it.
 struct OverlaidSnapshot {
     snapshot: Snapshot,
-    /// The [number](crate::writes::overlay::Overlay) of the last answer that was laid over it.
+    /// The [number](crate::writes::answers::Answers) of the last answer that was laid over it.
     up_to: u64,
 }
 

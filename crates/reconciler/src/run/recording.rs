@@ -24,9 +24,9 @@ use windlass_informer::{ConnectError, NotLeader, RequestError, Resource};
 use crate::controller_core::ControllerCore;
 use crate::history::origin::SpanOrigin;
 use crate::run::rights::mark_sender;
+use crate::writes::answers::{Answered, Answers};
 use crate::writes::authorship::BeforeWrite;
 use crate::writes::expectations::PendingWrites;
-use crate::writes::overlay::{Answered, Overlay};
 use crate::writes::request::{WriteRequest, field_manager};
 use crate::writes::write::{TrackedWrite, Write};
 
@@ -68,7 +68,7 @@ pub(crate) struct WriteLog {
 struct Entries {
     kept: KeptWrites,
     pending: PendingWrites,
-    overlay: Overlay,
+    answers: Answers,
     is_closed: bool,
 }
 
@@ -85,7 +85,7 @@ impl WriteLog {
         self.expect(&core, |entries| {
             entries.kept.push(tracked.write.clone());
             if core.sources.has_cache_of(&tracked.write) {
-                entries.overlay.put(tracked.clone(), answer);
+                entries.answers.put(tracked.clone(), answer);
             }
             entries.pending.add(tracked, |tracked| core.is_seen(tracked));
         });
@@ -129,14 +129,14 @@ impl WriteLog {
     pub(crate) fn close(&self) -> (KeptWrites, PendingWrites) {
         let mut entries = self.entries.lock();
         entries.is_closed = true;
-        entries.overlay = Overlay::default();
+        entries.answers = Answers::default();
         (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
     }
 
     /// The answers to writes since the answer with this number, to be laid over the caches that the
     /// run reads, and the number of the last one.
     pub(crate) fn answers_after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
-        self.entries.lock().overlay.after(number)
+        self.entries.lock().answers.after(number)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a run has written, by object: it is laid over the caches that the run reads.
+//! The answers to what a run has written, by object. They are laid over the caches that it reads.
 //!
 //! Only the last answer about each object is held, so a run that writes one object again and again
 //! holds one. Their number is bounded by the objects that one run writes, and they are dropped when
@@ -16,9 +16,9 @@ use crate::writes::write::{TrackedWrite, WrittenObject};
 
 /// The answers to the writes of a run.
 #[derive(Default)]
-pub(crate) struct Overlay {
+pub(crate) struct Answers {
     /// Numbered in the order in which they came. A number is used once.
-    answers: BTreeMap<u64, Arc<Answered>>,
+    by_number: BTreeMap<u64, Arc<Answered>>,
     /// Those about each object: of each form one, or its deletion alone.
     numbers: HashMap<WrittenObject, Vec<u64>, RandomState>,
     last: u64,
@@ -30,13 +30,13 @@ pub(crate) struct Answered {
     pub(crate) answer: Bytes,
 }
 
-impl Overlay {
+impl Answers {
     /// Adds an answer, in the place of those about the same object. One that was made before what
     /// is held is dropped.
     pub(crate) fn put(&mut self, tracked: TrackedWrite, answer: Bytes) {
         let written = &tracked.written;
         let numbers = self.numbers.entry(tracked.write.object()).or_default();
-        let held = |number: &u64| &self.answers[number].tracked.written;
+        let held = |number: &u64| &self.by_number[number].tracked.written;
         if numbers.iter().map(held).any(|held| is_outdated(written, held)) {
             return;
         }
@@ -45,14 +45,14 @@ impl Overlay {
         self.last += 1;
         numbers.push(self.last);
         for number in replaced {
-            self.answers.remove(&number);
+            self.by_number.remove(&number);
         }
-        self.answers.insert(self.last, Arc::new(Answered { tracked, answer }));
+        self.by_number.insert(self.last, Arc::new(Answered { tracked, answer }));
     }
 
     /// The answers after a number, and the last number.
     pub(crate) fn after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
-        let answers = self.answers.range(number + 1..).map(|(_, answered)| Arc::clone(answered));
+        let answers = self.by_number.range(number + 1..).map(|(_, answered)| Arc::clone(answered));
         (answers.collect(), self.last)
     }
 }
@@ -93,12 +93,12 @@ mod tests {
     use crate::writes::authorship::BeforeWrite;
     use crate::writes::write::Verb;
 
-    fn put(overlay: &mut Overlay, verb: Verb, answer: &serde_json::Value) {
+    fn put(answers: &mut Answers, verb: Verb, answer: &serde_json::Value) {
         let target = RequestTarget::of("/api/v1/namespaces/shop/pods/web").expect("a target");
         let answer = Bytes::from(answer.to_string());
         let tracked =
             TrackedWrite::of(verb, target, &BeforeWrite::default(), StatusCode::CREATED, &answer);
-        overlay.put(tracked.expect("a write"), answer);
+        answers.put(tracked.expect("a write"), answer);
     }
 
     fn object(uid: &str, version: u32) -> serde_json::Value {
@@ -111,22 +111,22 @@ mod tests {
         json!({"kind": "Status", "details": {"uid": uid}})
     }
 
-    fn left(overlay: &Overlay) -> Vec<String> {
-        let (answers, _) = overlay.after(0);
+    fn left(answers: &Answers) -> Vec<String> {
+        let (answers, _) = answers.after(0);
         answers.iter().map(|answered| answered.tracked.write.to_string()).collect()
     }
 
     #[test]
     fn one_object_has_one_answer_however_often_it_is_written() {
-        let mut overlay = Overlay::default();
+        let mut answers = Answers::default();
         for version in 1..=1_000 {
-            put(&mut overlay, Verb::Patch, &object("a", version));
+            put(&mut answers, Verb::Patch, &object("a", version));
         }
         // A write that changes nothing has the same version.
-        put(&mut overlay, Verb::Patch, &object("a", 1_000));
-        assert_eq!(left(&overlay), ["patch pods shop/web at 1000"]);
-        assert_eq!(overlay.after(1_000).0.len(), 1);
-        assert_eq!(overlay.after(1_001).0.len(), 0, "it was taken");
+        put(&mut answers, Verb::Patch, &object("a", 1_000));
+        assert_eq!(left(&answers), ["patch pods shop/web at 1000"]);
+        assert_eq!(answers.after(1_000).0.len(), 1);
+        assert_eq!(answers.after(1_001).0.len(), 0, "it was taken");
     }
 
     #[test]
@@ -136,26 +136,26 @@ mod tests {
             scale["kind"] = "Scale".into();
             scale
         };
-        let mut overlay = Overlay::default();
-        put(&mut overlay, Verb::Create, &object("a", 1));
-        put(&mut overlay, Verb::Patch, &scale(2));
-        put(&mut overlay, Verb::Update, &scale(3));
-        assert_eq!(left(&overlay), ["create pods shop/web at 1", "update pods shop/web at 3"]);
-        put(&mut overlay, Verb::Delete, &gone("a"));
-        assert_eq!(left(&overlay), ["delete pods shop/web"]);
+        let mut answers = Answers::default();
+        put(&mut answers, Verb::Create, &object("a", 1));
+        put(&mut answers, Verb::Patch, &scale(2));
+        put(&mut answers, Verb::Update, &scale(3));
+        assert_eq!(left(&answers), ["create pods shop/web at 1", "update pods shop/web at 3"]);
+        put(&mut answers, Verb::Delete, &gone("a"));
+        assert_eq!(left(&answers), ["delete pods shop/web"]);
     }
 
     #[test]
     fn answers_that_come_in_another_order_do_not_bring_back_what_was_before() {
-        let mut overlay = Overlay::default();
-        put(&mut overlay, Verb::Patch, &object("a", 5));
-        put(&mut overlay, Verb::Patch, &object("a", 4));
-        assert_eq!(left(&overlay), ["patch pods shop/web at 5"]);
-        put(&mut overlay, Verb::Delete, &gone("a"));
-        put(&mut overlay, Verb::Patch, &object("a", 6));
-        assert_eq!(left(&overlay), ["delete pods shop/web"]);
-        put(&mut overlay, Verb::Create, &object("b", 7));
-        put(&mut overlay, Verb::Delete, &gone("a"));
-        assert_eq!(left(&overlay), ["create pods shop/web at 7"]);
+        let mut answers = Answers::default();
+        put(&mut answers, Verb::Patch, &object("a", 5));
+        put(&mut answers, Verb::Patch, &object("a", 4));
+        assert_eq!(left(&answers), ["patch pods shop/web at 5"]);
+        put(&mut answers, Verb::Delete, &gone("a"));
+        put(&mut answers, Verb::Patch, &object("a", 6));
+        assert_eq!(left(&answers), ["delete pods shop/web"]);
+        put(&mut answers, Verb::Create, &object("b", 7));
+        put(&mut answers, Verb::Delete, &gone("a"));
+        assert_eq!(left(&answers), ["create pods shop/web at 7"]);
     }
 }

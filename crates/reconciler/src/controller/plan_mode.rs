@@ -5,7 +5,7 @@ use windlass_indexer::ObjectType;
 use windlass_workqueue::{Add, KeyStatus};
 
 use super::Controller;
-use super::run::resume_panic;
+use super::main_loop::resume_panic;
 use crate::cause::Cause;
 use crate::controller::run_error::RunError;
 use crate::plan::{InPlan, Plan};
