@@ -41,8 +41,8 @@
 //! - If a proxy cuts idle watches, they are requested with a shorter timeout: a watch that the
 //!   server ends itself has a bookmark at its end.
 //! - Everything is listed again if the position is lost: 410, a server that has not reached it
-//!   (twice), or five watches that fail at the same position, in the answer or within 30 s after it
-//!   began: the server probably cannot send what is there, or we cannot read it. [`Relist`] has all
+//!   (twice), or five watches from the same position were refused, or broke within 30 s of opening:
+//!   the server probably cannot send the next event, or we cannot read it. [`Relist`] has all
 //!   reasons. A resource that was missing (404) is also listed again when it returns.
 //! - An unreachable server does not invalidate the position: after an outage, the reflectors of a
 //!   fleet resume their watches, and do not all list at once. But if the resumed watch delivers
@@ -97,9 +97,10 @@ use versions::Versions;
 ///
 /// The caller sends the request that [`next`](Self::next) returns and reports what happens:
 /// `on_opened`, then `on_progress`, `on_change`, `on_bookmark` and `on_page_end`. The request ends
-/// with `on_closed` or `on_failed`, with a page or a bookmark that ends or refuses the list, or if
-/// [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the caller
-/// calls `next` again.
+/// with `on_closed` or `on_failed`, with the end of a page, with a bookmark that refuses the list,
+/// or if [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the
+/// caller calls `next` again. A bookmark that completes a streamed list leaves the request open as
+/// a watch.
 #[derive(Debug)]
 pub(crate) struct Reflector {
     config: ReflectorConfig,

@@ -37,8 +37,8 @@ pub(crate) struct Listener {
     resync: Option<Duration>,
     state: Mutex<State>,
     wake: Notify,
-    /// An atomic, and not in `state`: who waits for `synced` reads it under the lock of `synced`,
-    /// which is taken after that of `state`.
+    /// `wait_for_sync` reads it while it holds the lock of `synced`. Taking `state` then would
+    /// break the lock order, so it is an atomic.
     closed: AtomicBool,
     synced: watch::Sender<bool>,
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::backoff::jitter;
 use super::exchange::{Exchange, saturating_add};
 use super::failure::{
-    has_no_watch, is_initializing, is_unreachable, list_reaction_to, reaction_to, refuses_streams,
+    is_initializing, list_reaction_to, reaction_to, refuses_streams, says_no_watch, was_unreachable,
 };
 use super::{Listed, Outage, Page, Paged, Plan, Reaction, Reflector, Relist, State};
 use crate::transport::source::SourceError;
@@ -84,7 +84,7 @@ impl Reflector {
         now: Instant,
     ) -> Reaction {
         let is_silent = matches!(error, SourceError::Silent(_));
-        let is_unreachable = is_unreachable(error);
+        let is_unreachable = was_unreachable(error);
         if !is_silent {
             self.bookmark_interval.interrupt();
         }
@@ -162,7 +162,7 @@ impl Reflector {
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
-        let has_no_watch = has_no_watch(error);
+        let has_no_watch = says_no_watch(error);
         if has_no_watch || refuses_streams(error) {
             if has_no_watch {
                 self.paged = Paged::Every;

@@ -14,7 +14,7 @@ const GAPS: u32 = 3;
 
 /// The shortest silence after which a watch is given up before its timeout. A real server sends a
 /// bookmark every minute.
-const SILENCE_MIN: Duration = Duration::from_mins(2);
+const GIVE_UP_SILENCE_MIN: Duration = Duration::from_mins(2);
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ impl BookmarkInterval {
 
     /// How long a watch may be silent; `None` before two bookmarks have arrived.
     pub(super) fn silence_max(&self) -> Option<Duration> {
-        self.gap_max.map(|gap| gap.saturating_mul(GAPS).max(SILENCE_MIN))
+        self.gap_max.map(|gap| gap.saturating_mul(GAPS).max(GIVE_UP_SILENCE_MIN))
     }
 }
 

@@ -271,7 +271,7 @@ impl Feed {
         let taken = self.process_frames(frames, now);
         // Also after an error: the objects before it are valid.
         self.flush();
-        // In this order: what the position covers must be in the cache, and those who wait for the
+        // In this order: what the position covers must be in the cache, and tasks that wait for the
         // cache read the position when they are woken.
         self.position.set_reached(self.reflector.position());
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
@@ -366,7 +366,7 @@ impl Feed {
     /// Whether an object is in the watched namespace. Objects of another one, which a faulty source
     /// may send, would stay forever: no list of this namespace deletes them.
     fn is_in_namespace(&self, object: &Object) -> bool {
-        self.position.is_watched(object.head().namespace())
+        self.position.covers(object.head().namespace())
     }
 
     fn on_bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
@@ -381,13 +381,13 @@ impl Feed {
 
     /// A list, or a page of one, has ended.
     fn on_list_end(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
-        let is_new_epoch = match listed {
+        let is_restored = match listed {
             Listed::More => return ControlFlow::Continue(()),
             Listed::Refused(fault) => return self.refuse_list(fault),
-            Listed::Complete { is_new_epoch } => is_new_epoch,
+            Listed::Complete { is_restored } => is_restored,
         };
         let listing = self.listing.take().expect("a list must have begun before it ends");
-        match self.cache.end_list(listing, is_new_epoch, !self.has_listed) {
+        match self.cache.end_list(listing, is_restored, !self.has_listed) {
             ListOutcome::WentBack => {
                 self.reflector.refuse_list(now);
                 return self.refuse_list(ListFault::WentBack);

@@ -98,7 +98,7 @@ impl<K: ObjectType> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        Self::unshared(ObjectSource::Source(Arc::new(source)), resource, options)
+        Self::unshared(ObjectSource::Custom(Arc::new(source)), resource, options)
     }
 
     fn unshared(

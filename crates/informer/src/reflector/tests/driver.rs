@@ -13,7 +13,7 @@ use crate::decode::frames::{Bookmark, EventType, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list within the same epoch.
-pub(crate) const COMPLETE: Listed = Listed::Complete { is_new_epoch: false };
+pub(crate) const COMPLETE: Listed = Listed::Complete { is_restored: false };
 
 /// A reflector and its time.
 pub(crate) struct Driver {

@@ -189,8 +189,8 @@ impl Model {
 
     fn listed(&mut self, listed: Option<Listed>, listing: bool) {
         match listed {
-            Some(Listed::Complete { is_new_epoch }) => {
-                if is_new_epoch {
+            Some(Listed::Complete { is_restored }) => {
+                if is_restored {
                     self.highest = None;
                 }
             }
