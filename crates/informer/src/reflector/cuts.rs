@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::exchange::saturating_add;
+use super::active_request::saturating_add;
 
 /// Watches that are cut after a shorter silence are not cut because they are idle.
 const IDLE_CUT_MIN: Duration = Duration::from_secs(10);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::active_request::{ActiveRequest, saturating_add};
 use super::backoff::jitter;
-use super::exchange::{Exchange, saturating_add};
 use super::{Outage, Page, Paged, Plan, Reflector, Relist, State};
 use crate::transport::source::{ListRequest, Request, WatchRequest};
 
@@ -46,7 +46,7 @@ impl Reflector {
         }
         self.versions.begin_list();
         let timeout = self.draw_timeout();
-        self.state = State::Streaming(Exchange::new(now, timeout));
+        self.state = State::Streaming(ActiveRequest::new(now, timeout));
         Request::Watch(WatchRequest { from: None, timeout })
     }
 
@@ -57,7 +57,7 @@ impl Reflector {
 
     pub(super) fn page_request(&mut self, page: Page, now: Instant) -> Request {
         let request = ListRequest { limit: page.limit, continue_token: page.token.clone() };
-        self.state = State::Paging { exchange: Exchange::new(now, Duration::ZERO), page };
+        self.state = State::Paging { request: ActiveRequest::new(now, Duration::ZERO), page };
         Request::List(request)
     }
 
@@ -68,7 +68,7 @@ impl Reflector {
             // Requests carry whole seconds, and the deadline must match what the server was asked.
             timeout = timeout.min(Duration::from_secs(uncut.as_secs()));
         }
-        self.state = State::Watching(Exchange::new(now, timeout));
+        self.state = State::Watching(ActiveRequest::new(now, timeout));
         // With an empty version the server sends all objects first, and then changes.
         let from = self.position().map(ToString::to_string).unwrap_or_default();
         Request::Watch(WatchRequest { from: Some(from), timeout })
@@ -82,7 +82,7 @@ impl Reflector {
     /// When a watch has to be replaced by a list, and why.
     pub(super) fn list_due(&self) -> Option<(Instant, Relist)> {
         let audit = self.audit_at.map(|at| (at, Relist::Audit));
-        let silence = match self.outage {
+        let silence = match self.trouble.outage {
             Some(Outage::WatchOpenSince(since)) => {
                 Some((saturating_add(since, self.config.outage_silence), Relist::SilentAfterOutage))
             }

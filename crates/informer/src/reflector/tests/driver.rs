@@ -191,7 +191,8 @@ pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
 }
 
 pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
-    let (reason, message) = (reason.into(), message.into());
+    let reason = reason.into();
+    let message = message.into();
     Status { code, reason, message, ..Status::default() }.into()
 }
 
