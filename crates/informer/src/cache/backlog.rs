@@ -73,8 +73,13 @@ enum Merged {
 impl Backlog {
     /// An empty one that merges when more than `merge_above` notices would be pending.
     pub(crate) fn new(merge_above: usize) -> Self {
-        let (notices, last) = (BTreeMap::new(), HashMap::default());
-        Self { notices, next_number: 0, merge_above, last, merged: 0 }
+        Self {
+            notices: BTreeMap::new(),
+            next_number: 0,
+            merge_above,
+            last: HashMap::default(),
+            merged: 0,
+        }
     }
 
     /// Adds a notice. The notices of each key must be a history: an object is added, updated,

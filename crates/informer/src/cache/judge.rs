@@ -149,7 +149,8 @@ impl<'a> Judge<'a> {
     /// compared then, so they count as the same, unless the cluster was restored.
     fn is_resident_version(&self, object: &Object) -> bool {
         self.store.get(object.head().key()).is_some_and(|current| {
-            let (old, new) = (current.head(), object.head());
+            let old = current.head();
+            let new = object.head();
             current.bytes().is_none()
                 && old.uid() == new.uid()
                 && old.resource_version() == new.resource_version()
@@ -255,7 +256,8 @@ fn goes_back(current: &Head, arrived: &Head) -> bool {
 /// Compares the version that arrived with the current one. `None` if it has no version, or if they
 /// have no order.
 fn order(current: &Head, arrived: &Head) -> Option<Ordering> {
-    let (current, arrived) = (current.resource_version(), arrived.resource_version());
+    let current = current.resource_version();
+    let arrived = arrived.resource_version();
     if arrived.is_empty() { None } else { arrived.partial_cmp(current) }
 }
 
