@@ -129,7 +129,7 @@ impl Cache {
         let is_synced = state.feeds_not_listed == 0;
         if is_synced {
             for recipient in &state.recipients {
-                recipient.listener.push(std::iter::once(Notice::Synced));
+                recipient.listener.push_synced();
             }
         }
         is_synced
