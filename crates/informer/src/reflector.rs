@@ -58,9 +58,10 @@
 //!   [`ReflectorConfig::idle_grace`] at most. These lists are at least 30 s apart.
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
-//! wait, with one exception: if a server does not stream, pages are requested at once. A call that
-//! does not fit the state is harmless: a change is stale, a page is ignored, and a failure while
-//! nothing is under way only makes the next request wait.
+//! wait, with one exception: if a server does not stream, pages are requested at once. Whatever a
+//! server sends, a call that does not fit the state is harmless: a change is stale, a page is
+//! ignored, and a failure while nothing is under way only makes the next request wait. Only `next`
+//! must not be called while a request is under way.
 
 mod active_request;
 mod backoff;
@@ -205,11 +206,11 @@ impl Reflector {
         }
     }
 
-    /// What to do next. A request that is still under way counts as failed.
+    /// What to do next. No request may be under way.
     pub(crate) fn next(&mut self, now: Instant) -> NextStep {
-        self.abandon(now);
         let State::Resting { plan, until } = &mut self.state else {
-            unreachable!("nothing must be under way after it was abandoned")
+            // A feed reads a request to its end, or drops it once the reflector rests.
+            unreachable!("a request must have ended before the next one")
         };
         if let Some(until) = until.filter(|&until| now < until) {
             return NextStep::Wait(until);

@@ -148,11 +148,7 @@ impl Reflector {
     }
 
     /// A watch without a position has ended. It cannot be resumed.
-    pub(super) fn relist_unversioned(
-        &mut self,
-        retry_after: Option<Duration>,
-        now: Instant,
-    ) -> Reaction {
+    fn relist_unversioned(&mut self, retry_after: Option<Duration>, now: Instant) -> Reaction {
         self.back_off(Plan::List, retry_after, now);
         if let (State::Resting { until, .. }, Some(pace)) =
             (&mut self.state, self.unversioned_until)

@@ -22,18 +22,6 @@ impl Reflector {
         self.state = State::Resting { plan, until: Some(until) };
     }
 
-    /// Treats the request that is under way, if any, as failed.
-    pub(super) fn abandon(&mut self, now: Instant) {
-        match self.state {
-            State::Resting { .. } => {}
-            State::Watching(_) if self.position().is_none() => {
-                self.relist_unversioned(None, now);
-            }
-            State::Watching(_) => self.back_off(Plan::Watch, None, now),
-            _ => self.back_off(Plan::List, None, now),
-        }
-    }
-
     /// Starts a list, streamed or in pages.
     pub(super) fn list(&mut self, now: Instant) -> Request {
         let is_paged = self.paged != Paged::None || self.server.streams_lists() == Some(false);
