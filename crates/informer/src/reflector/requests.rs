@@ -63,7 +63,8 @@ impl Reflector {
     }
 
     fn draw_timeout(&mut self) -> Duration {
-        let (&least, &most) = (self.config.watch_timeout.start(), self.config.watch_timeout.end());
+        let least = *self.config.watch_timeout.start();
+        let most = *self.config.watch_timeout.end();
         least.saturating_add(jitter(most.saturating_sub(least), &mut self.random))
     }
 
