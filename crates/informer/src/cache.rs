@@ -11,8 +11,8 @@
 //!
 //! # Lock order
 //!
-//! The state of the cache, then the state of a listener, then the listener's `synced`. No lock is
-//! held while a handler or an observer is called.
+//! The state of the cache, then either the quarantine, or the state of a listener and then the
+//! listener's `synced`. No lock is held while a handler or an observer is called.
 
 pub(crate) mod backlog;
 pub(crate) mod delta_fifo;
@@ -39,6 +39,9 @@ pub(crate) use recipients::Task;
 
 /// The store of an informer, and its handlers.
 pub(crate) struct Cache {
+    /// Lock it with `lock_if_usable` to change objects, or to send them to a handler. `lock` is
+    /// only for the recipients and counters, which no panic leaves half changed, and for a new
+    /// index, whose panic is caught.
     state: Mutex<State>,
     pub(crate) reader: Reader,
     pub(crate) quarantine: Quarantine,
@@ -104,14 +107,14 @@ impl Cache {
     pub(crate) fn end_list(
         &self,
         mut listing: Listing,
-        is_new_epoch: bool,
+        is_restored: bool,
         is_initial: bool,
     ) -> ListOutcome {
         let Some(mut state) = self.lock_if_usable() else {
             return ListOutcome::Applied { swept: 0, repaired: 0, is_restored: false };
         };
         let mut judge = Judge::new(&self.reader);
-        let outcome = judge.end_list(&mut listing, is_new_epoch);
+        let outcome = judge.end_list(&mut listing, is_restored);
         if outcome != ListOutcome::WentBack {
             self.quarantine.sweep(listing.namespace.as_deref(), &listing.unreadable);
         }
@@ -126,7 +129,7 @@ impl Cache {
         let is_synced = state.feeds_not_listed == 0;
         if is_synced {
             for recipient in &state.recipients {
-                recipient.listener.push(std::iter::once(Notice::Synced));
+                recipient.listener.push_synced();
             }
         }
         is_synced

@@ -1,4 +1,4 @@
-//! Locks that ignore poisoning, for values that a panic cannot leave half changed.
+//! Locks that ignore poisoning: only for what a panic cannot leave half changed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

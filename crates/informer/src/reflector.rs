@@ -41,8 +41,8 @@
 //! - If a proxy cuts idle watches, they are requested with a shorter timeout: a watch that the
 //!   server ends itself has a bookmark at its end.
 //! - Everything is listed again if the position is lost: 410, a server that has not reached it
-//!   (twice), or five watches that fail at the same position, in the answer or within 30 s after it
-//!   began: the server probably cannot send what is there, or we cannot read it. [`Relist`] has all
+//!   (twice), or five watches from the same position were refused, or broke within 30 s of opening:
+//!   the server probably cannot send the next event, or we cannot read it. [`Relist`] has all
 //!   reasons. A resource that was missing (404) is also listed again when it returns.
 //! - An unreachable server does not invalidate the position: after an outage, the reflectors of a
 //!   fleet resume their watches, and do not all list at once. But if the resumed watch delivers
@@ -58,15 +58,16 @@
 //!   [`ReflectorConfig::idle_grace`] at most. These lists are at least 30 s apart.
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
-//! wait, with one exception: if a server does not stream, pages are requested at once. A call that
-//! does not fit the state is harmless: a change is stale, a page is ignored, and a failure while
-//! nothing is under way only makes the next request wait.
+//! wait, with one exception: if a server does not stream, pages are requested at once. Whatever a
+//! server sends, a call that does not fit the state is harmless: a change is stale, a page is
+//! ignored, and a failure while nothing is under way only makes the next request wait. Only `next`
+//! must not be called while a request is under way.
 
+mod active_request;
 mod backoff;
 mod config;
 mod cuts;
 mod ending;
-mod exchange;
 mod failure;
 mod outcome;
 mod requests;
@@ -88,18 +89,19 @@ pub(crate) use server::ServerFeatures;
 
 use crate::decode::frames::{Bookmark, EventType, ListEnd};
 use crate::transport::source::SourceError;
+use active_request::{ActiveRequest, BookmarkInterval, saturating_add};
 use backoff::Backoff;
 use cuts::Cuts;
-use exchange::{BookmarkInterval, Exchange, saturating_add};
 use versions::Versions;
 
 /// Decides what to request next, and what each answer means.
 ///
 /// The caller sends the request that [`next`](Self::next) returns and reports what happens:
 /// `on_opened`, then `on_progress`, `on_change`, `on_bookmark` and `on_page_end`. The request ends
-/// with `on_closed` or `on_failed`, with a page or a bookmark that ends or refuses the list, or if
-/// [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the caller
-/// calls `next` again.
+/// with `on_closed` or `on_failed`, with the end of a page, with a bookmark that refuses the list,
+/// or if [`check_deadline`](Self::check_deadline) returns [`DeadlineCheck::Relist`]. Then the
+/// caller calls `next` again. A bookmark that completes a streamed list leaves the request open as
+/// a watch.
 #[derive(Debug)]
 pub(crate) struct Reflector {
     config: ReflectorConfig,
@@ -112,12 +114,7 @@ pub(crate) struct Reflector {
     cuts: Cuts,
     /// How many streamed lists in a row were not completed.
     unfinished_streams: u32,
-    /// How many watches in a row failed at this position.
-    failures_at_position: u32,
-    /// How many watches in a row the server refused because it has not reached the position.
-    behind_count: u32,
-    /// Set if the server had an outage and the position has not moved since then.
-    outage: Option<Outage>,
+    trouble: PositionTrouble,
     paged: Paged,
     /// When the next audit is due; see [`ReflectorConfig::audit`].
     audit_at: Option<Instant>,
@@ -131,11 +128,11 @@ enum State {
     /// No request is under way. The next one is `plan`, not before `until`.
     Resting { plan: Plan, until: Option<Instant> },
     /// A page of a list is being read.
-    Paging { exchange: Exchange, page: Page },
+    Paging { request: ActiveRequest, page: Page },
     /// The initial events of a watch are being read.
-    Streaming(Exchange),
+    Streaming(ActiveRequest),
     /// Changes are being read.
-    Watching(Exchange),
+    Watching(ActiveRequest),
 }
 
 /// What a resting reflector will request.
@@ -157,6 +154,18 @@ struct Page {
     limit: Option<u32>,
     /// The continue token; `None` for the first page.
     token: Option<String>,
+}
+
+/// What went wrong at the current position. It is reset when the position moves or a list is
+/// complete.
+#[derive(Debug, Default)]
+struct PositionTrouble {
+    /// How many watches in a row failed.
+    failures: u32,
+    /// How many watches in a row the server refused because it has not reached the position.
+    behind: u32,
+    /// Set if the server had an outage.
+    outage: Option<Outage>,
 }
 
 /// An outage of the server, during which it may have been restored from a backup.
@@ -190,20 +199,18 @@ impl Reflector {
             bookmark_interval: BookmarkInterval::default(),
             cuts: Cuts::default(),
             unfinished_streams: 0,
-            failures_at_position: 0,
-            behind_count: 0,
-            outage: None,
+            trouble: PositionTrouble::default(),
             paged: Paged::None,
             audit_at: None,
             unversioned_until: None,
         }
     }
 
-    /// What to do next. A request that is still under way counts as failed.
+    /// What to do next. No request may be under way.
     pub(crate) fn next(&mut self, now: Instant) -> NextStep {
-        self.abandon(now);
         let State::Resting { plan, until } = &mut self.state else {
-            unreachable!("nothing must be under way after it was abandoned")
+            // A feed reads a request to its end, or drops it once the reflector rests.
+            unreachable!("a request must have ended before the next one")
         };
         if let Some(until) = until.filter(|&until| now < until) {
             return NextStep::Wait(until);
@@ -239,15 +246,15 @@ impl Reflector {
     ///   minute, a half-open connection is noticed after 3 min.
     /// - Earlier, if it is time for a list.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let exchange = self.exchange()?;
+        let request = self.active_request()?;
         let State::Watching(watch) = &self.state else {
             // Items of a list arrive as additions. If only modifications arrive, the server has
             // ended the list silently, or has ignored the request to stream it.
-            let last_received = exchange.last_received;
-            let stalled = exchange.live_since.unwrap_or(last_received).min(last_received);
-            return Some(saturating_add(stalled, self.config.stall));
+            let last_received = request.last_received;
+            let last_progress = request.live_since.unwrap_or(last_received).min(last_received);
+            return Some(saturating_add(last_progress, self.config.stall));
         };
-        let patience = match watch.opened {
+        let hard_limit = match watch.opened {
             None => saturating_add(watch.last_received, self.config.stall),
             Some(opened) => {
                 saturating_add(saturating_add(opened, watch.timeout), self.config.idle_grace)
@@ -256,7 +263,7 @@ impl Reflector {
         let silence = self.bookmark_interval.silence_max().filter(|_| watch.opened.is_some());
         let silence = silence.map(|silence| saturating_add(watch.last_received, silence));
         let list = self.list_due().map(|(due, _)| due);
-        [silence, list].into_iter().flatten().chain([patience]).min()
+        [silence, list].into_iter().flatten().chain([hard_limit]).min()
     }
 
     /// The silence after which a proxy cuts watches. Known after two watches were cut after a
@@ -272,7 +279,7 @@ impl Reflector {
             return DeadlineCheck::NotYet;
         }
         let reason = self.list_reason(now).filter(|_| matches!(self.state, State::Watching(_)));
-        match (reason, self.exchange()) {
+        match (reason, self.active_request()) {
             (Some(reason), _) => {
                 match reason {
                     // Every reflector of a fleet had the same outage: spread their lists.
@@ -281,20 +288,20 @@ impl Reflector {
                 }
                 DeadlineCheck::Relist(reason)
             }
-            (None, Some(exchange)) => DeadlineCheck::Silent(exchange.silence(now)),
+            (None, Some(request)) => DeadlineCheck::Silent(request.silence(now)),
             (None, None) => DeadlineCheck::NotYet,
         }
     }
 
     /// The server accepted the request, and its body follows.
     pub(crate) fn on_opened(&mut self, now: Instant) {
-        if let Some(exchange) = self.exchange_mut() {
-            exchange.on_opened(now);
+        if let Some(request) = self.active_request_mut() {
+            request.on_opened(now);
         }
         if matches!(self.state, State::Watching(_)) {
             self.backoff.note_healthy(now);
-            if self.outage == Some(Outage::Ongoing) {
-                self.outage = Some(Outage::WatchOpenSince(now));
+            if self.trouble.outage == Some(Outage::Ongoing) {
+                self.trouble.outage = Some(Outage::WatchOpenSince(now));
             }
         }
     }
@@ -304,8 +311,8 @@ impl Reflector {
         if let State::Watching(watch) = &self.state {
             self.cuts.note_survived(watch.silence(now));
         }
-        if let Some(exchange) = self.exchange_mut() {
-            exchange.on_received(now);
+        if let Some(request) = self.active_request_mut() {
+            request.on_received(now);
         }
     }
 
@@ -326,8 +333,8 @@ impl Reflector {
                 if let Some(version) = version {
                     self.versions.note_item(version);
                 }
-                if let Some(exchange) = self.exchange_mut() {
-                    exchange.note_initial_event(change, now);
+                if let Some(request) = self.active_request_mut() {
+                    request.note_initial_event(change, now);
                 }
                 ChangeKind::Initial
             }
@@ -353,12 +360,12 @@ impl Reflector {
                 }
                 None
             }
-            State::Streaming(exchange) if bookmark.initial_events_end => {
+            State::Streaming(request) if bookmark.initial_events_end => {
                 self.server.note_streamed_list();
                 self.unfinished_streams = 0;
                 let listed = self.complete_list(Some(&bookmark.resource_version), now);
                 if let Listed::Complete { .. } = listed {
-                    self.state = State::Watching(exchange);
+                    self.state = State::Watching(request);
                     self.backoff.note_healthy(now);
                 }
                 Some(listed)
@@ -376,7 +383,8 @@ impl Reflector {
     /// The body of a page has ended. Returns what that means for the list, if one is read in pages.
     pub(crate) fn on_page_end(&mut self, end: &ListEnd, now: Instant) -> Option<Listed> {
         let State::Paging { page, .. } = &self.state else { return None };
-        let (limit, token) = (page.limit, page.token.clone());
+        let limit = page.limit;
+        let token = page.token.clone();
         Some(match &end.continue_token {
             None => self.complete_list(end.resource_version.as_deref(), now),
             Some(next) if token.as_ref() == Some(next) => {
@@ -398,7 +406,7 @@ impl Reflector {
     /// resumed at once.
     pub(crate) fn on_closed(&mut self, now: Instant) -> Option<Reaction> {
         match self.state {
-            State::Watching(exchange) => self.watch_closed(exchange, now),
+            State::Watching(request) => self.watch_closed(request, now),
             State::Streaming(_) => Some(self.stream_unfinished(now)),
             State::Paging { .. } => {
                 self.back_off(Plan::List, None, now);
@@ -412,8 +420,8 @@ impl Reflector {
     /// timeout.
     pub(crate) fn on_failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
         match mem::replace(&mut self.state, State::Resting { plan: Plan::List, until: None }) {
-            State::Watching(exchange) => self.watch_failed(exchange, error, now),
-            State::Streaming(exchange) => self.stream_failed(exchange, error, now),
+            State::Watching(request) => self.watch_failed(request, error, now),
+            State::Streaming(request) => self.stream_failed(request, error, now),
             State::Paging { page, .. } => self.page_failed(&page, error, now),
             State::Resting { plan, .. } => {
                 self.back_off(plan, error.retry_after(), now);
@@ -440,21 +448,21 @@ impl Reflector {
         self.back_off(Plan::List, None, now);
     }
 
-    fn exchange(&self) -> Option<&Exchange> {
+    fn active_request(&self) -> Option<&ActiveRequest> {
         match &self.state {
             State::Resting { .. } => None,
-            State::Paging { exchange, .. }
-            | State::Streaming(exchange)
-            | State::Watching(exchange) => Some(exchange),
+            State::Paging { request, .. }
+            | State::Streaming(request)
+            | State::Watching(request) => Some(request),
         }
     }
 
-    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+    fn active_request_mut(&mut self) -> Option<&mut ActiveRequest> {
         match &mut self.state {
             State::Resting { .. } => None,
-            State::Paging { exchange, .. }
-            | State::Streaming(exchange)
-            | State::Watching(exchange) => Some(exchange),
+            State::Paging { request, .. }
+            | State::Streaming(request)
+            | State::Watching(request) => Some(request),
         }
     }
 }

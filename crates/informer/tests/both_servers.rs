@@ -310,7 +310,8 @@ async fn an_object_made_anew_under_its_name_is_deleted_and_added() {
             assert!(matches!(first, Event::Added { initial: true, .. }), "{first:?}");
             delete(&api, "phoenix").await;
             let new = uid(&create_config(&client, &namespace, "phoenix", "blue").await);
-            let (gone, came) = (events.next().await.unwrap(), events.next().await.unwrap());
+            let gone = events.next().await.unwrap();
+            let came = events.next().await.unwrap();
             assert!(matches!(gone, Event::Deleted { state: FinalState::Final, .. }), "{gone:?}");
             assert_eq!(gone.object().head().uid(), &Uid::new(&old));
             assert!(matches!(came, Event::Added { initial: false, .. }), "{came:?}");

@@ -96,13 +96,17 @@ async fn rate_limit_is_shown_for_every_request_that_passed_it() {
     for _ in 0..3 {
         client.send(get(CONFIGS)).await.expect("an answer");
     }
-    let of = |what: &str| samples(&registry, &format!("rest_client_rate_limiter_duration_{what}"));
+    let samples_of =
+        |what: &str| samples(&registry, &format!("rest_client_rate_limiter_duration_{what}"));
     let labels = r#"{verb="GET",host="in-process"}"#;
     let name = "rest_client_rate_limiter_duration_seconds";
-    assert_eq!(of("seconds_count"), [format!("{name}_count{labels} 3")]);
-    assert_eq!(of("seconds_sum"), [format!("{name}_sum{labels} 2.0")]);
-    assert_eq!(of("seconds_bucket{le=\"0.5\"").len(), 1);
-    assert!(of("seconds_bucket{le=\"0.5\"")[0].ends_with(" 1"), "the first was not held back");
+    assert_eq!(samples_of("seconds_count"), [format!("{name}_count{labels} 3")]);
+    assert_eq!(samples_of("seconds_sum"), [format!("{name}_sum{labels} 2.0")]);
+    assert_eq!(samples_of("seconds_bucket{le=\"0.5\"").len(), 1);
+    assert!(
+        samples_of("seconds_bucket{le=\"0.5\"")[0].ends_with(" 1"),
+        "the first was not held back"
+    );
 }
 
 #[tokio::test]

@@ -157,7 +157,8 @@ async fn a_body_may_not_pause_for_long_unless_it_is_a_watch() {
 async fn a_rate_spaces_requests_in_their_order() {
     let began = Instant::now();
     let arrived = Arc::new(Mutex::new(Vec::new()));
-    let (arrivals, seen) = (arrived.clone(), Arc::new(Seen::default()));
+    let arrivals = arrived.clone();
+    let seen = Arc::new(Seen::default());
     let stack = ClientStack::new().rate(count(10), count(2)).observer(seen.clone());
     let client = client_of_fn(stack, move |request| {
         let path = request.uri().path().to_owned();
@@ -374,12 +375,10 @@ fn overloaded() -> Response<ResponseBody> {
 async fn error_says_which_request_it_was_and_when_to_retry_for_every_verb() {
     let (client, _) = client_with_answer(overloaded);
     let api: Api<ConfigMap> = Api::namespaced(client, "shop");
-    let (post, patch, delete, list) = (
-        PostParams::default(),
-        PatchParams::apply("me"),
-        DeleteParams::default(),
-        ListParams::default(),
-    );
+    let post = PostParams::default();
+    let patch = PatchParams::apply("me");
+    let delete = DeleteParams::default();
+    let list = ListParams::default();
     let mut object = ConfigMap::default();
     object.metadata.name = Some("web".to_owned());
     object.metadata.resource_version = Some("1".to_owned());

@@ -49,7 +49,8 @@ impl Plugin {
 
     /// Replaces the script.
     fn becomes(&self, script: &str) {
-        let (path, runs) = (self.path("plugin"), self.path("runs"));
+        let path = self.path("plugin");
+        let runs = self.path("runs");
         let script = format!("#!/bin/sh\necho run >> {}\n{script}\n", runs.display());
         fs::write(self.path("new"), script).expect("a script");
         let executable = fs::Permissions::from_mode(0o700);
@@ -413,8 +414,10 @@ async fn certificate_files_that_were_replaced_are_read_again() {
     if !real_tier_is_on() {
         return;
     }
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().expect("a folder"));
-    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = folder.path().join("tls.crt");
+    let key = folder.path().join("tls.key");
     let write = |expires: SignedDuration| {
         let issued = authority.issue(Timestamp::now() + expires);
         fs::write(&certificate, issued.0).expect("a file");

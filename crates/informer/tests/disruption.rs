@@ -104,7 +104,8 @@ impl Load {
         };
         for seed in 0..2 {
             let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
-            let (stop, pause) = (Arc::clone(&load.stop), Arc::clone(&load.pause));
+            let stop = Arc::clone(&load.stop);
+            let pause = Arc::clone(&load.pause);
             load.writers.spawn(write(api, seed, stop, pause, load.written.clone()));
         }
         load

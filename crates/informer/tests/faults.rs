@@ -741,7 +741,8 @@ async fn versions_of_any_length_compare() {
     let (informer, mut server) = by_hand::running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    let (nines, large) = ("9".repeat(30), format!("1{}", "0".repeat(30)));
+    let nines = "9".repeat(30);
+    let large = format!("1{}", "0".repeat(30));
     let wire = server.lists(&[object("a", &nines)], &nines).await;
     wire.event("MODIFIED", &object("a", &large));
     wire.event("MODIFIED", &object("a", &nines));

@@ -187,7 +187,8 @@ fn churn(first: u64) -> [Bytes; 2] {
         let mut events = String::new();
         for number in first..first + AT_ONCE {
             let version = number * 2 + u64::from(change == "DELETED");
-            let (namespace, version) = (number / 10, version + 10);
+            let namespace = number / 10;
+            let version = version + 10;
             writeln!(
                 events,
                 r#"{{"type":"{change}","object":{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"namespace":"namespace-{namespace}","name":"name-{number}","uid":"uid-{number}","resourceVersion":"{version}","labels":{{"hash":"{number}","key-{number}":"value"}},"ownerReferences":[{{"apiVersion":"v1","kind":"Pod","name":"p","uid":"o-{number}"}}]}},"data":{{"number":"{number}"}}}}}}"#

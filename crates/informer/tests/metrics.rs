@@ -263,21 +263,21 @@ async fn what_is_held_is_read_at_the_scrape() {
     let informer = shown.factory.informer::<ConfigMap>().expect("an informer");
     let wrong = informer.read_as::<Wrong>().expect("any type");
     shown.wait_for_sync().await;
-    let of = |metric: &str, label: &str| {
+    let value = |metric: &str, label: &str| {
         shown.value_of(&format!("windlass_informer_{metric}"), &format!(",{label}"))
     };
-    assert_eq!(of("hot_objects", "type=\"ConfigMap\""), "0");
+    assert_eq!(value("hot_objects", "type=\"ConfigMap\""), "0");
     informer.lister().get("default/one").expect("it decodes").expect("it is there");
     informer.lister().get("default/one").expect("it decodes").expect("it is there");
     assert!(wrong.lister().get("default/one").is_err());
-    assert_eq!(of("hot_objects", "type=\"ConfigMap\""), "1");
-    assert_ne!(of("hot_bytes", "type=\"ConfigMap\""), "0");
-    assert_eq!(of("hot_hits_total", "type=\"ConfigMap\""), "1");
-    assert_eq!(of("hot_misses_total", "type=\"ConfigMap\""), "1");
-    assert_eq!(of("undecodable_objects", "type=\"ConfigMap\""), "0");
-    assert_eq!(of("undecodable_objects", "type=\"Wrong\""), "1");
+    assert_eq!(value("hot_objects", "type=\"ConfigMap\""), "1");
+    assert_ne!(value("hot_bytes", "type=\"ConfigMap\""), "0");
+    assert_eq!(value("hot_hits_total", "type=\"ConfigMap\""), "1");
+    assert_eq!(value("hot_misses_total", "type=\"ConfigMap\""), "1");
+    assert_eq!(value("undecodable_objects", "type=\"ConfigMap\""), "0");
+    assert_eq!(value("undecodable_objects", "type=\"Wrong\""), "1");
     for part in ["objects", "structure", "interned"] {
-        assert_ne!(of("store_bytes", &format!("part=\"{part}\"")), "0", "{part}");
+        assert_ne!(value("store_bytes", &format!("part=\"{part}\"")), "0", "{part}");
     }
     assert_eq!(shown.value("windlass_informer_quarantined_objects"), "0");
 }
@@ -296,16 +296,16 @@ async fn handlers_are_shown_by_name() {
         let patch = Patch::Merge(json!({"data": {"value": value.to_string()}}));
         shown.api.patch("bad", &PatchParams::default(), &patch).await.expect("patched");
     }
-    let of = |metric: &str, handler: &str| {
+    let value = |metric: &str, handler: &str| {
         let label = format!(",handler=\"{handler}\"");
         shown.value_of(&format!("windlass_informer_{metric}"), &label)
     };
-    until("all events", || of("delivered_total", "careless") == "4").await;
-    assert_eq!(of("panics_total", "careless"), "4");
-    assert_eq!(of("pending_events", "careless"), "0");
-    assert_eq!(of("pending_events", "idle"), "1");
-    assert_eq!(of("merged_total", "idle"), "3");
-    assert_eq!(of("delivered_total", "idle"), "0");
+    until("all events", || value("delivered_total", "careless") == "4").await;
+    assert_eq!(value("panics_total", "careless"), "4");
+    assert_eq!(value("pending_events", "careless"), "0");
+    assert_eq!(value("pending_events", "idle"), "1");
+    assert_eq!(value("merged_total", "idle"), "3");
+    assert_eq!(value("delivered_total", "idle"), "0");
     drop(idle);
     assert!(!shown.scrape().contains("handler=\"idle\""), "{}", shown.scrape());
 }

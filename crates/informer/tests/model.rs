@@ -111,7 +111,8 @@ impl Shape {
     }
 
     fn options(&self, seed: u64) -> InformerOptions {
-        let (page_size, audit) = (self.page_size, self.audit);
+        let page_size = self.page_size;
+        let audit = self.audit;
         let reflector = ReflectorConfig { page_size, audit, ..ReflectorConfig::default() };
         let everywhere = InformerOptions::new();
         let scope = if self.namespaces.is_empty() {
@@ -444,10 +445,10 @@ impl Run {
 
     fn check_indexes(&mut self, wanted: &Content) {
         let lister = self.informer.lister();
-        let entries = |of: &dyn Fn(&Value) -> Vec<String>| {
+        let entries = |values_of: &dyn Fn(&Value) -> Vec<String>| {
             let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
             for (key, object) in wanted {
-                for value in of(object) {
+                for value in values_of(object) {
                     found.entry(value).or_default().insert(key.clone());
                 }
             }
@@ -651,7 +652,8 @@ impl Drop for Replay {
 
 #[test]
 fn everything_comes_to_be_what_the_server_has() {
-    let (seed, runs) = (number_in("WINDLASS_MODEL_SEED"), number_in("WINDLASS_MODEL_RUNS"));
+    let seed = number_in("WINDLASS_MODEL_SEED");
+    let runs = number_in("WINDLASS_MODEL_RUNS");
     let first = seed.unwrap_or(0);
     let seeds = first..first + runs.unwrap_or(if seed.is_some() { 1 } else { RUNS });
     let mut tally = Tally::default();

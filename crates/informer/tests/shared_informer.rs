@@ -117,11 +117,11 @@ async fn handlers_that_join_between_any_two_events_end_with_the_same_replica() {
         // Of every object it is told that it comes, before anything else of it, and as often as it
         // goes, once more.
         for name in ["a", "b"] {
-            let of = |sign: &str| {
+            let count = |sign: &str| {
                 let start = format!("{sign}{name}=");
                 told.iter().filter(|event| event.starts_with(&start)).count()
             };
-            assert_eq!(of("+"), of("-") + usize::from(name == "b"), "{told:?}");
+            assert_eq!(count("+"), count("-") + usize::from(name == "b"), "{told:?}");
         }
         assert!(told.iter().any(|event| event == "+b=6" || event == "+b=6 initial"), "{told:?}");
     }
@@ -152,7 +152,8 @@ async fn only_what_was_there_is_marked_as_initial() {
 async fn removed_handler_hears_nothing_more_and_others_go_on() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options());
-    let (removed, stays) = (Log::new(), Log::new());
+    let removed = Log::new();
+    let stays = Log::new();
     let registration = informer.add_handler(removed.handler()).expect("it runs");
     informer.add_handler(stays.handler()).expect("it runs");
     assert!(registration.wait_for_sync().await);
@@ -169,7 +170,8 @@ async fn removed_handler_hears_nothing_more_and_others_go_on() {
 #[tokio::test(start_paused = true)]
 async fn handler_removed_during_the_first_list_is_told_nothing_of_it() {
     let (informer, mut server) = by_hand::running(options());
-    let (removed, stays) = (Log::new(), Log::new());
+    let removed = Log::new();
+    let stays = Log::new();
     let registration = informer.add_handler(removed.handler()).expect("it runs");
     let other = informer.add_handler(stays.handler()).expect("it runs");
     registration.remove();
@@ -186,7 +188,8 @@ async fn handler_removed_during_the_first_list_is_told_nothing_of_it() {
 async fn panicking_handler_misses_one_event_and_others_none() {
     let cluster = Cluster::with(&["a", "b", "c"]).await;
     let informer = cluster.running(options());
-    let (log, other) = (Log::new(), Log::new());
+    let log = Log::new();
+    let other = Log::new();
     let told = log.clone();
     let panics = move |event: Event<ConfigMap>| {
         assert_ne!(event.key().name(), "b", "a handler that does not like b");
@@ -497,7 +500,8 @@ async fn end_waits_for_the_event_that_a_handler_is_at() {
     let log = Log::new();
     let (release, released) = mpsc::channel::<()>();
     let (entered, is_in) = tokio::sync::oneshot::channel();
-    let (told, mut entered) = (log.clone(), Some(entered));
+    let told = log.clone();
+    let mut entered = Some(entered);
     let slow = move |event: Event<ConfigMap>| {
         let _ = entered.take().expect("it is called once").send(());
         let _ = tokio::task::block_in_place(|| released.recv());
@@ -519,7 +523,8 @@ async fn end_waits_for_the_event_that_a_handler_is_at() {
 async fn dropped_subscription_leaves_the_others_alone() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options());
-    let (left, mut stays) = (informer.subscribe().expect("it runs"), informer.subscribe());
+    let left = informer.subscribe().expect("it runs");
+    let mut stays = informer.subscribe();
     let stays = stays.as_mut().expect("it runs");
     assert_eq!(events(stays, 1).await, ["+a=1 initial"]);
     assert_eq!(informer.status().handlers.len(), 2);
@@ -539,7 +544,9 @@ async fn dropped_subscription_leaves_the_others_alone() {
 async fn each_handler_is_shown_everything_at_its_own_times() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.informer(options());
-    let (never, twos, threes) = (Log::new(), Log::new(), Log::new());
+    let never = Log::new();
+    let twos = Log::new();
+    let threes = Log::new();
     informer.add_handler(never.handler()).expect("not stopped");
     informer.add_handler_with(every(2), twos.handler()).expect("not stopped");
     informer.add_handler_with(every(3), threes.handler()).expect("not stopped");
@@ -563,7 +570,8 @@ async fn each_handler_is_shown_everything_at_its_own_times() {
 async fn late_handler_may_have_the_shortest_period() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options().resync(Duration::from_mins(1)));
-    let (slow, quick) = (Log::new(), Log::new());
+    let slow = Log::new();
+    let quick = Log::new();
     informer.add_handler(slow.handler()).expect("it runs");
     pass(SECOND).await;
     informer.add_handler_with(every(5), quick.handler()).expect("it runs");
@@ -580,7 +588,8 @@ async fn late_handler_may_have_the_shortest_period() {
 async fn handler_that_joined_late_is_due_after_its_own_time() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options().resync(10 * SECOND));
-    let (early, late) = (Log::new(), Log::new());
+    let early = Log::new();
+    let late = Log::new();
     informer.add_handler(early.handler()).expect("it runs");
     pass(7 * SECOND).await;
     informer.add_handler(late.handler()).expect("it runs");

@@ -66,7 +66,8 @@ async fn a_list_comes_in_pages_of_one_moment() {
         for number in 0..5 {
             create_config(&client, &namespace, &format!("c{number}"), "red").await;
         }
-        let (mut names, mut versions) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut versions = Vec::new();
         let mut continue_token = None;
         loop {
             let request = ListRequest { limit: Some(2), continue_token };

@@ -46,6 +46,12 @@ pub(crate) enum Notice {
     Updated { old: Arc<Object>, new: Arc<Object> },
     /// An object is gone.
     Deleted { object: Arc<Object>, state: FinalState },
+}
+
+/// What waits in a backlog.
+#[derive(Clone, Debug)]
+pub(crate) enum Pending {
+    Notice(Notice),
     /// The end of the initial list.
     Synced,
 }
@@ -54,7 +60,7 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) struct Backlog {
     /// Numbered in the order in which they came.
-    notices: BTreeMap<u64, Notice>,
+    pending: BTreeMap<u64, Pending>,
     next_number: u64,
     merge_above: usize,
     /// The number of the last pending notice of each key. Hashed with a random seed, because
@@ -73,54 +79,60 @@ enum Merged {
 impl Backlog {
     /// An empty one that merges when more than `merge_above` notices would be pending.
     pub(crate) fn new(merge_above: usize) -> Self {
-        let (notices, last) = (BTreeMap::new(), HashMap::default());
-        Self { notices, next_number: 0, merge_above, last, merged: 0 }
+        Self {
+            pending: BTreeMap::new(),
+            next_number: 0,
+            merge_above,
+            last: HashMap::default(),
+            merged: 0,
+        }
     }
 
     /// Adds a notice. The notices of each key must be a history: an object is added, updated,
     /// deleted, and then another one can be added.
     pub(crate) fn push(&mut self, notice: Notice) {
-        let key = notice.key().cloned();
-        let notice = match &key {
-            Some(key) if self.len() >= self.merge_above => self.merge(key, notice),
-            _ => Some(notice),
-        };
-        let Some(notice) = notice else { return };
-        if let Some(key) = key {
+        let key = notice.key().clone();
+        let must_merge = self.len() >= self.merge_above;
+        let notice = if must_merge { self.merge(&key, notice) } else { Some(notice) };
+        if let Some(notice) = notice {
             self.last.insert(key, self.next_number);
+            self.append(Pending::Notice(notice));
         }
-        self.notices.insert(self.next_number, notice);
-        self.next_number += 1;
     }
 
-    /// Removes the notice that has waited longest.
-    pub(crate) fn pop(&mut self) -> Option<Notice> {
-        let (number, notice) = self.notices.pop_first()?;
-        if let Some(key) = notice.key()
-            && self.last.get(key) == Some(&number)
+    /// Adds the end of the initial list.
+    pub(crate) fn push_synced(&mut self) {
+        self.append(Pending::Synced);
+    }
+
+    /// Removes what has waited longest.
+    pub(crate) fn pop(&mut self) -> Option<Pending> {
+        let (number, pending) = self.pending.pop_first()?;
+        if let Pending::Notice(notice) = &pending
+            && self.last.get(notice.key()) == Some(&number)
         {
-            self.last.remove(key);
+            self.last.remove(notice.key());
         }
         if self.is_empty() {
             // A long backlog must not leave a large table behind.
             self.last.shrink_to(self.merge_above);
         }
-        Some(notice)
+        Some(pending)
     }
 
     /// Removes the end of the initial list, if that comes next.
     pub(crate) fn pop_synced(&mut self) -> bool {
-        let comes_next = matches!(self.notices.first_key_value(), Some((_, Notice::Synced)));
+        let comes_next = matches!(self.pending.first_key_value(), Some((_, Pending::Synced)));
         comes_next && self.pop().is_some()
     }
 
-    /// How many notices are pending.
+    /// How many notices are pending, with the end of the initial list.
     pub(crate) fn len(&self) -> usize {
-        self.notices.len()
+        self.pending.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.notices.is_empty()
+        self.pending.is_empty()
     }
 
     /// How many notices were never delivered themselves: one for each that was merged into another,
@@ -129,14 +141,21 @@ impl Backlog {
         self.merged
     }
 
+    fn append(&mut self, pending: Pending) {
+        self.pending.insert(self.next_number, pending);
+        self.next_number += 1;
+    }
+
     /// Merges a notice with the last pending one of its key. Returns the notice if it has to be
     /// added.
     fn merge(&mut self, key: &ObjectKey, notice: Notice) -> Option<Notice> {
         let Some(&number) = self.last.get(key) else { return Some(notice) };
-        let pending = self.notices.remove(&number).expect("an indexed notice must be pending");
+        let Some(Pending::Notice(pending)) = self.pending.remove(&number) else {
+            unreachable!("an indexed notice must be pending")
+        };
         match pending.merge(notice) {
             Merged::One(notice) => {
-                self.notices.insert(number, notice);
+                self.pending.insert(number, Pending::Notice(notice));
                 self.merged += 1;
                 None
             }
@@ -148,7 +167,7 @@ impl Backlog {
                 None
             }
             Merged::Both(pending, notice) => {
-                self.notices.insert(number, pending);
+                self.pending.insert(number, Pending::Notice(pending));
                 Some(notice)
             }
         }
@@ -156,13 +175,12 @@ impl Backlog {
 }
 
 impl Notice {
-    /// The key of the object; the end of the initial list has none.
-    pub(crate) fn key(&self) -> Option<&ObjectKey> {
+    /// The key of the object.
+    fn key(&self) -> &ObjectKey {
         match self {
             Self::Added { object, .. }
             | Self::Updated { new: object, .. }
-            | Self::Deleted { object, .. } => Some(object.head().key()),
-            Self::Synced => None,
+            | Self::Deleted { object, .. } => object.head().key(),
         }
     }
 

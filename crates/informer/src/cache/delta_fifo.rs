@@ -6,10 +6,14 @@
 //! Feed ─objects→ Cache { Judge ─deltas→ DeltaFifo → Store } ─notices→ handlers
 //! ```
 //!
-//! In client-go it decouples two goroutines. Here the task that fills it also drains it: for each
-//! chunk of a body, the cache queues what is new and then applies all of it, under one lock. So the
-//! queue lives only for that step. It needs no lock of its own, and no bound. A resync does not go
-//! through it, because it changes nothing.
+//! It holds what is new in one chunk of a body until the whole chunk is judged: the judge compares
+//! each object with the newest one that is queued or stored. Without it, each object would be
+//! applied to the store as soon as it is judged, and one thing would be different: the handlers
+//! would see the changes of a chunk in the server's order, instead of those of each key together.
+//! client-go uses its fifo to decouple two goroutines; its handlers see the same order.
+//!
+//! The task that fills it also drains it, under one lock, so it needs no lock of its own and no
+//! bound. A resync does not go through it, because it changes nothing.
 //!
 //! A list goes through it object by object, by mark and sweep, and is never held as a whole. So,
 //! unlike in client-go's newest queue, a list is not one atomic change: while it is read, readers

@@ -36,7 +36,7 @@ pub enum Event<K> {
     Deleted {
         /// Its last version, or the last one that was received.
         object: Cached<K>,
-        /// Which of the two.
+        /// Whether `object` is the final version.
         state: FinalState,
     },
 }

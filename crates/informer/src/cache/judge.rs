@@ -53,7 +53,7 @@ pub(crate) enum ListOutcome {
 
 /// Compares what arrives with what is cached or queued.
 pub(crate) struct Judge<'a> {
-    cache: &'a Reader,
+    store: &'a Reader,
     /// What is new. The caller applies it to the store.
     pub(crate) fifo: DeltaFifo,
 }
@@ -71,8 +71,8 @@ enum ItemVerdict {
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(cache: &'a Reader) -> Self {
-        Self { cache, fifo: DeltaFifo::default() }
+    pub(crate) fn new(store: &'a Reader) -> Self {
+        Self { store, fifo: DeltaFifo::default() }
     }
 
     /// Queues an object if it is new. Returns whether it was older than the cached one.
@@ -95,7 +95,7 @@ impl<'a> Judge<'a> {
                 if let Some(listing) = listing {
                     listing.unmark(&key);
                 }
-                if let Some(current) = self.cached_or_queued(&key) {
+                if let Some(current) = self.stored_or_queued(&key) {
                     self.fifo.push(Delta::tombstone(current));
                 }
                 false
@@ -103,22 +103,22 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Queues what the end of a complete list decides: what it contradicted, and what it did not
-    /// have. With `is_new_epoch`, the list replaces the cache even where the cache has higher
-    /// versions.
+    /// Ends a complete list: queues the items that contradicted the cache, and deletes the cached
+    /// objects that the list lacks. With `is_restored`, the list replaces the cache even where the
+    /// cache has higher versions.
     ///
     /// A restored cluster is also recognized by an object with a lower version than the cached one,
     /// if the list before was refused for that reason. The version of the list itself may be higher
     /// again by then.
-    pub(crate) fn end_list(&mut self, listing: &mut Listing, is_new_epoch: bool) -> ListOutcome {
+    pub(crate) fn end_list(&mut self, listing: &mut Listing, is_restored: bool) -> ListOutcome {
         if listing.must_refuse {
             return ListOutcome::WentBack;
         }
         let undecided = std::mem::take(&mut listing.undecided);
-        let confirms_restore = undecided.iter().any(|(key, object)| {
-            self.cache.get(key).is_some_and(|current| goes_back(current.head(), object.head()))
+        let any_goes_back = undecided.iter().any(|(key, object)| {
+            self.store.get(key).is_some_and(|current| goes_back(current.head(), object.head()))
         });
-        let is_restored = is_new_epoch || confirms_restore;
+        let is_restored = is_restored || any_goes_back;
         let mut repaired = 0;
         for object in undecided.into_values() {
             if !is_restored && self.is_resident_version(&object) {
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
             repaired += u64::from(!is_restored);
             self.fifo.push(Delta::Changed(object));
         }
-        let gone = listing.gone(self.cache);
+        let gone = listing.gone(self.store);
         let swept = gone.len() as u64;
         for object in gone {
             self.fifo.push(Delta::tombstone(object));
@@ -136,11 +136,11 @@ impl<'a> Judge<'a> {
     }
 
     /// The newest version of an object, queued or stored; `None` if there is none.
-    fn cached_or_queued(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+    fn stored_or_queued(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         match self.fifo.newest(key) {
             Some(delta) if delta.is_deleted() => None,
             Some(delta) => Some(Arc::clone(delta.object())),
-            None => self.cache.get(key),
+            None => self.store.get(key),
         }
     }
 
@@ -148,8 +148,9 @@ impl<'a> Judge<'a> {
     /// ([`InformerOptions::resident`](crate::InformerOptions::resident)). The contents cannot be
     /// compared then, so they count as the same, unless the cluster was restored.
     fn is_resident_version(&self, object: &Object) -> bool {
-        self.cache.get(object.head().key()).is_some_and(|current| {
-            let (old, new) = (current.head(), object.head());
+        self.store.get(object.head().key()).is_some_and(|current| {
+            let old = current.head();
+            let new = object.head();
             current.bytes().is_none()
                 && old.uid() == new.uid()
                 && old.resource_version() == new.resource_version()
@@ -158,7 +159,7 @@ impl<'a> Judge<'a> {
 
     fn item(&mut self, object: Object, listing: &mut Listing) {
         let key = object.head().key();
-        let current = self.cached_or_queued(key);
+        let current = self.stored_or_queued(key);
         let current_head = current.as_ref().map(|current| current.head());
         let current_bytes = current.as_ref().and_then(|current| current.bytes());
         let has_same_bytes = current_bytes.is_some() && current_bytes == object.bytes();
@@ -194,7 +195,7 @@ impl<'a> Judge<'a> {
 
     /// Queues a change if it is new. Returns whether it was older than the cached object.
     fn change(&mut self, change: EventType, object: Object) -> bool {
-        let current = self.cached_or_queued(object.head().key());
+        let current = self.stored_or_queued(object.head().key());
         if current.as_ref().is_some_and(|current| is_stale(change, current.head(), object.head())) {
             return true;
         }
@@ -255,7 +256,8 @@ fn goes_back(current: &Head, arrived: &Head) -> bool {
 /// Compares the version that arrived with the current one. `None` if it has no version, or if they
 /// have no order.
 fn order(current: &Head, arrived: &Head) -> Option<Ordering> {
-    let (current, arrived) = (current.resource_version(), arrived.resource_version());
+    let current = current.resource_version();
+    let arrived = arrived.resource_version();
     if arrived.is_empty() { None } else { arrived.partial_cmp(current) }
 }
 

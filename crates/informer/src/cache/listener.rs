@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectType};
 
-use crate::cache::backlog::{Backlog, Notice};
+use crate::cache::backlog::{Backlog, Notice, Pending};
 use crate::cache::event::{Event, Handler};
 use crate::lock::lock;
 use crate::telemetry::status::HandlerStatus;
@@ -37,8 +37,8 @@ pub(crate) struct Listener {
     resync: Option<Duration>,
     state: Mutex<State>,
     wake: Notify,
-    /// An atomic, and not in `state`: who waits for `synced` reads it under the lock of `synced`,
-    /// which is taken after that of `state`.
+    /// `wait_for_sync` reads it while it holds the lock of `synced`. Taking `state` then would
+    /// break the lock order, so it is an atomic.
     closed: AtomicBool,
     synced: watch::Sender<bool>,
 }
@@ -98,11 +98,18 @@ impl Listener {
 
     /// Adds notices, in order, and wakes the handler.
     pub(crate) fn push(&self, notices: impl Iterator<Item = Notice>) {
+        self.fill(|backlog| notices.for_each(|notice| backlog.push(notice)));
+    }
+
+    /// Adds the end of the initial list, and wakes the handler.
+    pub(crate) fn push_synced(&self) {
+        self.fill(Backlog::push_synced);
+    }
+
+    fn fill(&self, push: impl FnOnce(&mut Backlog)) {
         let mut state = lock(&self.state);
         let was_empty = state.backlog.is_empty();
-        for notice in notices {
-            state.backlog.push(notice);
-        }
+        push(&mut state.backlog);
         self.take_synced_mark(&mut state.backlog);
         let has_news = was_empty && !state.backlog.is_empty();
         drop(state);
@@ -119,18 +126,18 @@ impl Listener {
             if self.is_closed() {
                 return None;
             }
-            let notice = {
+            let pending = {
                 let mut state = lock(&self.state);
-                let notice = state.backlog.pop();
+                let pending = state.backlog.pop();
                 self.take_synced_mark(&mut state.backlog);
-                state.busy = notice.is_some();
-                let is_event = matches!(&notice, Some(notice) if notice.key().is_some());
+                state.busy = pending.is_some();
+                let is_event = matches!(pending, Some(Pending::Notice(_)));
                 state.delivered += u64::from(is_event);
-                notice
+                pending
             };
-            match notice {
-                Some(Notice::Synced) => drop(self.synced.send_replace(true)),
-                Some(notice) => return Some(notice),
+            match pending {
+                Some(Pending::Synced) => drop(self.synced.send_replace(true)),
+                Some(Pending::Notice(notice)) => return Some(notice),
                 None => self.wake.notified().await,
             }
         }
@@ -189,7 +196,7 @@ where
     H: Handler<K>,
 {
     while let Some(notice) = listener.next().await {
-        let Some(event) = typed(notice, &lister) else { continue };
+        let event = typed(notice, &lister);
         let key = event.key().clone();
         // After a panic the handler is responsible for its own state.
         if catch_unwind(AssertUnwindSafe(|| handler.handle(event))).is_err() {
@@ -202,9 +209,9 @@ where
     }
 }
 
-/// Converts a notice to an event; `None` for [`Notice::Synced`].
-pub(crate) fn typed<K: ObjectType>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>> {
-    Some(match notice {
+/// Converts a notice to an event.
+pub(crate) fn typed<K: ObjectType>(notice: Notice, lister: &Lister<K>) -> Event<K> {
+    match notice {
         Notice::Added { object, initial } => {
             Event::Added { object: lister.handle(object), initial }
         }
@@ -214,8 +221,7 @@ pub(crate) fn typed<K: ObjectType>(notice: Notice, lister: &Lister<K>) -> Option
         Notice::Deleted { object, state } => {
             Event::Deleted { object: lister.handle(object), state }
         }
-        Notice::Synced => return None,
-    })
+    }
 }
 
 impl fmt::Debug for Listener {

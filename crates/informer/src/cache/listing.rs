@@ -40,12 +40,12 @@ pub(crate) struct Listing {
 impl Listing {
     /// Begins a list of all objects, or of those in a namespace.
     pub(crate) fn begin(
-        cache: &Reader,
+        store: &Reader,
         namespace: Option<&str>,
         cached_up_to: Option<ResourceVersion>,
         is_after_refused: bool,
     ) -> Self {
-        let can_delete = covered(cache, namespace).iter().next().is_some();
+        let can_delete = covered(store, namespace).iter().next().is_some();
         Self {
             namespace: namespace.map(Into::into),
             marks: can_delete.then(HashSet::default),
@@ -80,16 +80,16 @@ impl Listing {
     }
 
     /// The cached objects that this list covers and did not have, in the order of their keys.
-    pub(super) fn gone(&self, cache: &Reader) -> Vec<Arc<Object>> {
+    pub(super) fn gone(&self, store: &Reader) -> Vec<Arc<Object>> {
         let Some(marks) = &self.marks else { return Vec::new() };
-        let covered = covered(cache, self.namespace.as_deref());
+        let covered = covered(store, self.namespace.as_deref());
         covered.iter().filter(|object| !marks.contains(object.head().key())).cloned().collect()
     }
 }
 
 /// The cached objects of a namespace, or all.
-fn covered(cache: &Reader, namespace: Option<&str>) -> Selection {
-    let all = cache.snapshot().all();
+fn covered(store: &Reader, namespace: Option<&str>) -> Selection {
+    let all = store.snapshot().all();
     match namespace {
         Some(namespace) => all.in_namespace(namespace),
         None => all,

@@ -33,7 +33,10 @@ impl Cache {
         let replay = snapshot
             .iter()
             .map(|object| Notice::Added { object: Arc::clone(object), initial: true });
-        listener.push(replay.chain((state.feeds_not_listed == 0).then_some(Notice::Synced)));
+        listener.push(replay);
+        if state.feeds_not_listed == 0 {
+            listener.push_synced();
+        }
         let due = listener.resync_after(Instant::now());
         state.recipients.push(Recipient { listener, due, task });
         Ok(())

@@ -354,13 +354,13 @@ impl Frames {
         if len <= frame_max {
             return Ok(());
         }
-        let (offset, objects) = (self.buffer.offset(), self.objects);
-        Err(FrameError::TooLarge { frame_max, offset, objects })
+        let offset = self.buffer.offset();
+        Err(FrameError::TooLarge { frame_max, offset, objects: self.objects })
     }
 
     fn malformed(&self, expected: &'static str) -> FrameError {
-        let (offset, objects) = (self.buffer.offset(), self.objects);
-        FrameError::Malformed { expected, offset, objects }
+        let offset = self.buffer.offset();
+        FrameError::Malformed { expected, offset, objects: self.objects }
     }
 }
 

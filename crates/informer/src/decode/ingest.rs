@@ -42,7 +42,8 @@ impl Ingest {
         resource: &Resource,
         transform: Option<Transform>,
     ) -> Self {
-        let (api_version, kind) = (resource.api_version(), resource.kind().to_owned());
+        let api_version = resource.api_version();
+        let kind = resource.kind().to_owned();
         Self { parser, transform, api_version, kind }
     }
 

@@ -123,7 +123,8 @@ mod tests {
         assert!(waits.iter().any(|&wait| wait > Duration::from_millis(720)));
         let none = BackoffConfig { first: Duration::ZERO, ..BackoffConfig::default() };
         assert_eq!(Backoff::new(none).next_wait(now, &mut random), WAIT_MIN);
-        let (first, max) = (Duration::MAX, Duration::MAX);
+        let first = Duration::MAX;
+        let max = Duration::MAX;
         let endless = BackoffConfig { first, max, ..BackoffConfig::default() };
         Backoff::new(endless).next_wait(now, &mut random);
     }

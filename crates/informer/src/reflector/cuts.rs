@@ -8,23 +8,25 @@
 //!
 //! A single cut proves nothing: a server that restarts also cuts its watches. If a watch survives a
 //! longer silence, the assumption is dropped. Timeouts stay short for an hour after the last cut.
+//! Then long ones are tried again. The silence is still remembered, so one more cut makes timeouts
+//! short again, and is not reported as a new finding.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::exchange::saturating_add;
+use super::active_request::saturating_add;
 
 /// Watches that are cut after a shorter silence are not cut because they are idle.
-const SILENCE_MIN: Duration = Duration::from_secs(10);
+const IDLE_CUT_MIN: Duration = Duration::from_secs(10);
 
-/// How long after the last cut more cuts are expected.
-const KNOWN_FOR: Duration = Duration::from_hours(1);
+/// How long timeouts stay short after the last cut.
+const SHORT_TIMEOUTS_FOR: Duration = Duration::from_hours(1);
 
 /// The silence after which a proxy cuts watches, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// The silence after which watches are cut, and until when cuts are expected.
+    /// The silence after which watches are cut, and until when timeouts are short because of it.
     known: Option<(Duration, Instant)>,
     /// The silence after which the last watch was cut.
     last: Option<Duration>,
@@ -34,13 +36,13 @@ impl Cuts {
     /// A watch ended before its time, after `silence`. Returns whether watches are known to be
     /// cut after that silence.
     pub(super) fn note_cut(&mut self, silence: Duration, now: Instant) -> bool {
-        if silence < SILENCE_MIN {
+        if silence < IDLE_CUT_MIN {
             return false;
         }
         let is_about = |other: &Duration| silence.abs_diff(*other) < silence.max(*other) / 5;
         let similar = self.last.replace(silence).into_iter().chain(self.silence()).filter(is_about);
         let Some(least) = similar.min() else { return false };
-        self.known = Some((least.min(silence), saturating_add(now, KNOWN_FOR)));
+        self.known = Some((least.min(silence), saturating_add(now, SHORT_TIMEOUTS_FOR)));
         true
     }
 
@@ -55,7 +57,7 @@ impl Cuts {
         }
     }
 
-    /// The silence after which watches are cut, if it is known.
+    /// The silence after which watches are cut, if it is known. Does not expire.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.known.map(|(silence, _)| silence)
     }

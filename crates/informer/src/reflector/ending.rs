@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::active_request::{ActiveRequest, saturating_add};
 use super::backoff::jitter;
-use super::exchange::{Exchange, saturating_add};
 use super::failure::{
-    has_no_watch, is_initializing, is_unreachable, list_reaction_to, reaction_to, refuses_streams,
+    is_initializing, list_reaction_to, reaction_to, refuses_streams, says_no_watch, was_unreachable,
 };
-use super::{Listed, Outage, Page, Paged, Plan, Reaction, Reflector, Relist, State};
+use super::{
+    Listed, Outage, Page, Paged, Plan, PositionTrouble, Reaction, Reflector, Relist, State,
+};
 use crate::transport::source::SourceError;
 
 /// A watch that ends sooner, without a new version, counts as failed. As in client-go.
@@ -39,7 +41,7 @@ impl Reflector {
             self.back_off(Plan::List, None, now);
             return listed;
         }
-        (self.failures_at_position, self.behind_count, self.outage) = (0, 0, None);
+        self.trouble = PositionTrouble::default();
         self.audit_at = self.config.audit.map(|audit| {
             let spread = jitter(audit / 10, &mut self.random);
             saturating_add(saturating_add(now, audit), spread)
@@ -52,24 +54,28 @@ impl Reflector {
 
     /// The position has moved, so the server works, and its history is still the same.
     pub(super) fn note_advance(&mut self) {
-        (self.failures_at_position, self.behind_count, self.outage) = (0, 0, None);
-        if let Some(exchange) = self.exchange_mut() {
-            exchange.has_advanced = true;
+        self.trouble = PositionTrouble::default();
+        if let Some(request) = self.active_request_mut() {
+            request.has_advanced = true;
         }
     }
 
     /// Returns `None` if the watch is resumed at once.
-    pub(super) fn watch_closed(&mut self, exchange: Exchange, now: Instant) -> Option<Reaction> {
+    pub(super) fn watch_closed(
+        &mut self,
+        request: ActiveRequest,
+        now: Instant,
+    ) -> Option<Reaction> {
         if self.position().is_none() {
             return Some(self.relist_unversioned(None, now));
         }
-        if exchange.lasted(now) < exchange.timeout / 10 * 9 {
-            self.cuts.note_cut(exchange.silence(now), now);
+        if request.lasted(now) < request.timeout / 10 * 9 {
+            self.cuts.note_cut(request.silence(now), now);
         }
-        if !exchange.has_advanced && exchange.lasted(now) < SHORT_WATCH {
+        if !request.has_advanced && request.lasted(now) < SHORT_WATCH {
             // A server that reloads its watch cache ends watches like this: treat it as an outage.
-            self.outage = Some(Outage::Ongoing);
-            let (plan, reaction) = self.watch_broke(exchange, true, now);
+            self.trouble.outage = Some(Outage::Ongoing);
+            let (plan, reaction) = self.watch_broke(request, true, now);
             self.back_off(plan, None, now);
             return Some(reaction);
         }
@@ -79,12 +85,12 @@ impl Reflector {
 
     pub(super) fn watch_failed(
         &mut self,
-        exchange: Exchange,
+        request: ActiveRequest,
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
         let is_silent = matches!(error, SourceError::Silent(_));
-        let is_unreachable = is_unreachable(error);
+        let is_unreachable = was_unreachable(error);
         if !is_silent {
             self.bookmark_interval.interrupt();
         }
@@ -92,15 +98,15 @@ impl Reflector {
         // is delayed and not refused, so there may be no other sign. Two cases are not an outage:
         // an open watch that is silent, because the deadline may have been too short, and a watch
         // that a proxy cut because it was idle.
-        let was_open = exchange.opened.is_some();
-        let was_cut = is_unreachable && was_open && self.cuts.note_cut(exchange.silence(now), now);
+        let was_open = request.opened.is_some();
+        let was_cut = is_unreachable && was_open && self.cuts.note_cut(request.silence(now), now);
         if (is_silent && !was_open) || (is_unreachable && !was_cut) || is_initializing(error) {
-            self.outage = Some(Outage::Ongoing);
+            self.trouble.outage = Some(Outage::Ongoing);
         }
         let reaction = reaction_to(error);
         let (plan, reaction) = match reaction {
             Reaction::Relist(Relist::ServerBehind) => self.server_behind(),
-            Reaction::Retry => self.watch_broke(exchange, !is_silent && !is_unreachable, now),
+            Reaction::Retry => self.watch_broke(request, !is_silent && !is_unreachable, now),
             // A definition that is deleted and created again has another history.
             Reaction::Relist(_) | Reaction::NotFound => (Plan::List, reaction),
             _ => (Plan::Watch, reaction),
@@ -114,8 +120,8 @@ impl Reflector {
     }
 
     fn server_behind(&mut self) -> (Plan, Reaction) {
-        self.behind_count += 1;
-        match self.behind_count {
+        self.trouble.behind += 1;
+        match self.trouble.behind {
             BEHIND_MAX.. => (Plan::List, Reaction::Relist(Relist::ServerBehind)),
             _ => (Plan::Watch, Reaction::Retry),
         }
@@ -126,7 +132,7 @@ impl Reflector {
     /// not a proxy, answered the request.
     fn watch_broke(
         &mut self,
-        watch: Exchange,
+        watch: ActiveRequest,
         was_reached: bool,
         now: Instant,
     ) -> (Plan, Reaction) {
@@ -134,19 +140,15 @@ impl Reflector {
             Some(_) => !watch.has_advanced && watch.lasted(now) < STUCK_WITHIN,
             None => was_reached,
         };
-        self.failures_at_position += u32::from(is_position_at_fault);
-        match self.failures_at_position {
+        self.trouble.failures += u32::from(is_position_at_fault);
+        match self.trouble.failures {
             STUCK_MAX.. => (Plan::List, Reaction::Relist(Relist::Stuck)),
             _ => (Plan::Watch, Reaction::Retry),
         }
     }
 
     /// A watch without a position has ended. It cannot be resumed.
-    pub(super) fn relist_unversioned(
-        &mut self,
-        retry_after: Option<Duration>,
-        now: Instant,
-    ) -> Reaction {
+    fn relist_unversioned(&mut self, retry_after: Option<Duration>, now: Instant) -> Reaction {
         self.back_off(Plan::List, retry_after, now);
         if let (State::Resting { until, .. }, Some(pace)) =
             (&mut self.state, self.unversioned_until)
@@ -158,11 +160,11 @@ impl Reflector {
 
     pub(super) fn stream_failed(
         &mut self,
-        exchange: Exchange,
+        request: ActiveRequest,
         error: &SourceError,
         now: Instant,
     ) -> Reaction {
-        let has_no_watch = has_no_watch(error);
+        let has_no_watch = says_no_watch(error);
         if has_no_watch || refuses_streams(error) {
             if has_no_watch {
                 self.paged = Paged::Every;
@@ -172,7 +174,7 @@ impl Reflector {
             self.plan_at_once(Plan::List);
             return Reaction::Fallback;
         }
-        if matches!(error, SourceError::Silent(_)) && exchange.opened.is_some() {
+        if matches!(error, SourceError::Silent(_)) && request.opened.is_some() {
             return self.stream_unfinished(now);
         }
         self.back_off(Plan::List, error.retry_after(), now);

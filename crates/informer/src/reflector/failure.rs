@@ -35,7 +35,7 @@ pub(super) fn list_reaction_to(error: &SourceError) -> Reaction {
 }
 
 /// Whether the server was not reached, or a proxy answered instead.
-pub(super) fn is_unreachable(error: &SourceError) -> bool {
+pub(super) fn was_unreachable(error: &SourceError) -> bool {
     // From a proxy that does not reach the server, or a server without its storage.
     let is_proxied = error.status().is_some_and(|status| matches!(status.code, 502..=504));
     matches!(error, SourceError::Transport(_))
@@ -51,7 +51,7 @@ pub(super) fn is_initializing(error: &SourceError) -> bool {
 
 /// Whether this error of a streamed list says that the resource cannot be watched at all: 405, or a
 /// list instead of a watch. A list still works.
-pub(super) fn has_no_watch(error: &SourceError) -> bool {
+pub(super) fn says_no_watch(error: &SourceError) -> bool {
     match error {
         SourceError::Frame(FrameError::Kind { kind: Some(kind), .. }) => kind.ends_with("List"),
         error => error.status().is_some_and(|status| status.code == 405),

@@ -36,7 +36,7 @@ pub(crate) enum Listed {
     Complete {
         /// Whether its version is lower than earlier ones, for the second time: the cluster was
         /// restored from a backup.
-        is_new_epoch: bool,
+        is_restored: bool,
     },
     /// The list is not used: nothing is deleted because of it, and there will be another one.
     Refused(ListFault),

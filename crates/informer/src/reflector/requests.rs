@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::active_request::{ActiveRequest, saturating_add};
 use super::backoff::jitter;
-use super::exchange::{Exchange, saturating_add};
 use super::{Outage, Page, Paged, Plan, Reflector, Relist, State};
 use crate::transport::source::{ListRequest, Request, WatchRequest};
 
@@ -22,18 +22,6 @@ impl Reflector {
         self.state = State::Resting { plan, until: Some(until) };
     }
 
-    /// Treats the request that is under way, if any, as failed.
-    pub(super) fn abandon(&mut self, now: Instant) {
-        match self.state {
-            State::Resting { .. } => {}
-            State::Watching(_) if self.position().is_none() => {
-                self.relist_unversioned(None, now);
-            }
-            State::Watching(_) => self.back_off(Plan::Watch, None, now),
-            _ => self.back_off(Plan::List, None, now),
-        }
-    }
-
     /// Starts a list, streamed or in pages.
     pub(super) fn list(&mut self, now: Instant) -> Request {
         let is_paged = self.paged != Paged::None || self.server.streams_lists() == Some(false);
@@ -46,7 +34,7 @@ impl Reflector {
         }
         self.versions.begin_list();
         let timeout = self.draw_timeout();
-        self.state = State::Streaming(Exchange::new(now, timeout));
+        self.state = State::Streaming(ActiveRequest::new(now, timeout));
         Request::Watch(WatchRequest { from: None, timeout })
     }
 
@@ -57,7 +45,7 @@ impl Reflector {
 
     pub(super) fn page_request(&mut self, page: Page, now: Instant) -> Request {
         let request = ListRequest { limit: page.limit, continue_token: page.token.clone() };
-        self.state = State::Paging { exchange: Exchange::new(now, Duration::ZERO), page };
+        self.state = State::Paging { request: ActiveRequest::new(now, Duration::ZERO), page };
         Request::List(request)
     }
 
@@ -68,21 +56,22 @@ impl Reflector {
             // Requests carry whole seconds, and the deadline must match what the server was asked.
             timeout = timeout.min(Duration::from_secs(uncut.as_secs()));
         }
-        self.state = State::Watching(Exchange::new(now, timeout));
+        self.state = State::Watching(ActiveRequest::new(now, timeout));
         // With an empty version the server sends all objects first, and then changes.
         let from = self.position().map(ToString::to_string).unwrap_or_default();
         Request::Watch(WatchRequest { from: Some(from), timeout })
     }
 
     fn draw_timeout(&mut self) -> Duration {
-        let (&least, &most) = (self.config.watch_timeout.start(), self.config.watch_timeout.end());
+        let least = *self.config.watch_timeout.start();
+        let most = *self.config.watch_timeout.end();
         least.saturating_add(jitter(most.saturating_sub(least), &mut self.random))
     }
 
     /// When a watch has to be replaced by a list, and why.
     pub(super) fn list_due(&self) -> Option<(Instant, Relist)> {
         let audit = self.audit_at.map(|at| (at, Relist::Audit));
-        let silence = match self.outage {
+        let silence = match self.trouble.outage {
             Some(Outage::WatchOpenSince(since)) => {
                 Some((saturating_add(since, self.config.outage_silence), Relist::SilentAfterOutage))
             }

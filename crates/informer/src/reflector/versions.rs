@@ -1,5 +1,8 @@
 //! Where a reflector is in the history of its resource, and which lists it accepts.
 //!
+//! A cluster that is restored from a backup has a new history, in which versions are lower again.
+//! An epoch is the time from one restore to the next.
+//!
 //! Invariants, within an epoch:
 //! - neither the position nor the high-water mark goes back;
 //! - there is a position only after a list with a version, and no change between that list and the
@@ -56,7 +59,7 @@ impl Versions {
         self.items = None;
         self.is_last_list_refused = false;
         self.position = version;
-        Listed::Complete { is_new_epoch: is_lower }
+        Listed::Complete { is_restored: is_lower }
     }
 
     /// A change after a list: moves the position to it, unless it is stale. Also returns whether

@@ -33,7 +33,7 @@ pub(crate) enum ObjectSource {
     /// A server, and what all of its informers have learned about it.
     Server(kube::Client, ServerFeatures),
     /// A source of the user.
-    Source(Arc<dyn ListWatch>),
+    Custom(Arc<dyn ListWatch>),
 }
 
 pub(crate) struct Engine {
@@ -68,9 +68,11 @@ impl Engine {
             Some(names) => names.keys().cloned().map(Some).collect(),
             None => vec![None],
         };
+        // Validates the selectors now. The sources are made again in `start_feeds`, because
+        // `metadata_only` may change until then.
         for namespace in &namespaces {
             object_source
-                .source(&resource, &options, metadata_only, namespace.as_deref())
+                .list_watch(&resource, &options, metadata_only, namespace.as_deref())
                 .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         }
         let feed = |namespace: Option<String>| FeedHandle {
@@ -208,7 +210,7 @@ impl Engine {
     /// The position of the feed that watches a namespace, if there is one.
     pub(crate) fn position_of(&self, namespace: Option<&str>) -> Option<&FeedPosition> {
         let mut positions = self.feeds.iter().map(|feed| &*feed.position);
-        positions.find(|position| position.is_watched(namespace))
+        positions.find(|position| position.covers(namespace))
     }
 
     /// Runs the informer until it is stopped or breaks. It runs once.
@@ -242,13 +244,13 @@ impl Engine {
         let metadata_only = self.is_metadata_only();
         let server = match &self.object_source {
             ObjectSource::Server(_, server) => server.clone(),
-            ObjectSource::Source(_) => ServerFeatures::default(),
+            ObjectSource::Custom(_) => ServerFeatures::default(),
         };
         let mut feeds = JoinSet::new();
         for (number, handle) in self.feeds.iter().enumerate() {
             let source = self
                 .object_source
-                .source(&self.resource, options, metadata_only, handle.position.namespace())
+                .list_watch(&self.resource, options, metadata_only, handle.position.namespace())
                 .expect("the selection must have been checked when the informer was made");
             let seed = options.seed_for(&self.resource, number);
             let feed = Feed::new(
@@ -309,8 +311,8 @@ impl HasStatus for Engine {
 }
 
 impl ObjectSource {
-    /// The source of a namespace, or of all.
-    fn source(
+    /// What lists and watches a namespace, or all.
+    fn list_watch(
         &self,
         resource: &Resource,
         options: &InformerOptions,
@@ -318,7 +320,7 @@ impl ObjectSource {
         namespace: Option<&str>,
     ) -> Result<Arc<dyn ListWatch>, SelectionError> {
         let client = match self {
-            Self::Source(source) => return Ok(Arc::clone(source)),
+            Self::Custom(list_watch) => return Ok(Arc::clone(list_watch)),
             Self::Server(client, _) => client,
         };
         let mut source = KubeListWatch::new(client.clone(), resource.clone())

@@ -323,7 +323,8 @@ impl SharedInformerFactory {
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let object_source = ObjectSource::Server(shared.client.clone(), server);
-        let (resource, stop) = (resource.clone(), shared.stop.child_token());
+        let resource = resource.clone();
+        let stop = shared.stop.child_token();
         let informer =
             SharedInformer::create(object_source, resource, options, metadata_only, stop)?;
         informers.insert(identity, &informer.engine, &informer.user);

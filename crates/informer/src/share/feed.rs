@@ -48,17 +48,22 @@ pub(crate) struct Feed {
     reflector: Reflector,
     ingest: Ingest,
     frame_options: FrameOptions,
-    /// The list that is under way, over all of its pages.
-    listing: Option<Listing>,
-    list_began: Instant,
-    /// How much of the list has arrived.
-    list: Progress,
+    list: Option<ActiveList>,
     /// Whether a list has been completed.
     has_listed: bool,
     /// The objects of a chunk that are not in the cache yet.
     received: Vec<Received>,
     /// How many changes the current watch has delivered.
     events: u64,
+}
+
+/// The list that is under way, over all of its pages.
+struct ActiveList {
+    listing: Listing,
+    began: Instant,
+    /// How much of it has arrived.
+    objects: u64,
+    bytes: u64,
 }
 
 /// How a body ended without an error.
@@ -69,7 +74,7 @@ enum End {
     Dropped,
 }
 
-/// How long to wait for the few bytes that follow a complete list.
+/// How long to read the few bytes that follow a complete list.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Used as a deadline where there is none.
@@ -94,9 +99,7 @@ impl Feed {
             reflector,
             ingest,
             frame_options,
-            listing: None,
-            list_began: Instant::now(),
-            list: Progress::default(),
+            list: None,
             has_listed: false,
             received: Vec::new(),
             events: 0,
@@ -151,7 +154,7 @@ impl Feed {
         }
         // A list continues with its next page. An interrupted one starts over.
         if !self.reflector.is_listing() {
-            self.listing = None;
+            self.list = None;
         }
     }
 
@@ -176,8 +179,8 @@ impl Feed {
         self.events = 0;
         self.telemetry.report(&Observation::WatchOpened);
         let end = self.read(request, body).await;
-        let (lasted, events) = (began.elapsed(), self.events);
-        self.telemetry.report(&Observation::WatchClosed { lasted, events });
+        let lasted = began.elapsed();
+        self.telemetry.report(&Observation::WatchClosed { lasted, events: self.events });
         end
     }
 
@@ -192,11 +195,15 @@ impl Feed {
             let complete = self.reflector.position().cloned();
             let is_after_refused = self.reflector.is_last_list_refused();
             let namespace = self.position.namespace();
-            let cache = &self.cache.reader;
-            self.listing = Some(Listing::begin(cache, namespace, complete, is_after_refused));
-            (self.list_began, self.list) = (Instant::now(), Progress::default());
+            let store = &self.cache.reader;
+            self.list = Some(ActiveList {
+                listing: Listing::begin(store, namespace, complete, is_after_refused),
+                began: Instant::now(),
+                objects: 0,
+                bytes: 0,
+            });
             self.telemetry.report(&Observation::ListBegun { is_relist: self.has_listed });
-        } else if self.listing.is_none() {
+        } else if self.list.is_none() {
             self.telemetry.report(&Observation::WatchBegun);
         }
     }
@@ -231,7 +238,8 @@ impl Feed {
             };
             if self.process_chunk(&chunk?, &mut frames)?.is_break() {
                 if let Request::List(_) = request {
-                    // Once the rest of the list is read, the connection can be used again.
+                    // We do not need the rest. We read it for a second at most, so that HTTP/1.1
+                    // can reuse the connection.
                     let rest = async { while let Some(Ok(_)) = body.next().await {} };
                     let _ = timeout(DRAIN_MAX, rest).await;
                 }
@@ -264,22 +272,22 @@ impl Feed {
     ) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
         self.reflector.on_progress(now);
-        if self.listing.is_some() {
-            self.list.bytes += chunk.len() as u64;
+        if let Some(list) = &mut self.list {
+            list.bytes += chunk.len() as u64;
         }
         frames.push(chunk);
-        let taken = self.process_frames(frames, now);
+        let result = self.process_frames(frames, now);
         // Also after an error: the objects before it are valid.
         self.flush();
-        // In this order: what the position covers must be in the cache, and those who wait for the
+        // In this order: what the position covers must be in the cache, and tasks that wait for the
         // cache read the position when they are woken.
         self.position.set_reached(self.reflector.position());
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
         self.cache.progress.notify_waiters();
-        if self.listing.is_some() {
-            self.telemetry.report(&Observation::ListGrew(self.list_progress(now)));
+        if let Some(list) = &self.list {
+            self.telemetry.report(&Observation::ListGrew(list.progress(now)));
         }
-        taken
+        result
     }
 
     fn process_frames(
@@ -295,7 +303,6 @@ impl Feed {
                     if let Some(listed) = self.reflector.on_page_end(&end, now) {
                         let _ = self.on_list_end(listed, now);
                     }
-                    // The rest of the body is not needed, and may never come.
                     return Ok(ControlFlow::Break(()));
                 }
                 Frame::Change(change, bytes) => self.on_change(change, bytes, now),
@@ -312,7 +319,7 @@ impl Feed {
     }
 
     fn on_item(&mut self, bytes: Box<[u8]>, now: Instant) {
-        self.list.objects += 1;
+        self.note_list_object();
         match self.ingest.object(bytes) {
             Ok(object) if !self.is_in_namespace(&object) => {}
             Ok(object) => {
@@ -353,7 +360,7 @@ impl Feed {
         }
         match (kind, change) {
             (ChangeKind::Initial, EventType::Added | EventType::Modified) => {
-                self.list.objects += 1;
+                self.note_list_object();
                 self.received.push(Received::Item(object));
             }
             (ChangeKind::Initial, EventType::Deleted) | (ChangeKind::Live, _) => {
@@ -366,7 +373,7 @@ impl Feed {
     /// Whether an object is in the watched namespace. Objects of another one, which a faulty source
     /// may send, would stay forever: no list of this namespace deletes them.
     fn is_in_namespace(&self, object: &Object) -> bool {
-        self.position.is_watched(object.head().namespace())
+        self.position.covers(object.head().namespace())
     }
 
     fn on_bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
@@ -381,24 +388,29 @@ impl Feed {
 
     /// A list, or a page of one, has ended.
     fn on_list_end(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
-        let is_new_epoch = match listed {
+        let is_restored = match listed {
             Listed::More => return ControlFlow::Continue(()),
             Listed::Refused(fault) => return self.refuse_list(fault),
-            Listed::Complete { is_new_epoch } => is_new_epoch,
+            Listed::Complete { is_restored } => is_restored,
         };
-        let listing = self.listing.take().expect("a list must have begun before it ends");
-        match self.cache.end_list(listing, is_new_epoch, !self.has_listed) {
+        let list = self.list.take().expect("a list must have begun before it ends");
+        let began = list.began;
+        let progress = list.progress(now);
+        match self.cache.end_list(list.listing, is_restored, !self.has_listed) {
             ListOutcome::WentBack => {
                 self.reflector.refuse_list(now);
                 return self.refuse_list(ListFault::WentBack);
             }
             ListOutcome::Applied { swept, repaired, is_restored } => {
                 if is_restored {
-                    self.position.set_restored(self.list_began);
+                    self.position.set_restored(began);
                 }
-                let list = self.list_progress(now);
-                let listed = Observation::Listed { list, swept, repaired, is_restored };
-                self.telemetry.report(&listed);
+                self.telemetry.report(&Observation::Listed {
+                    list: progress,
+                    swept,
+                    repaired,
+                    is_restored,
+                });
             }
         }
         if !std::mem::replace(&mut self.has_listed, true) && self.cache.note_first_list() {
@@ -409,7 +421,7 @@ impl Feed {
     }
 
     fn refuse_list(&mut self, fault: ListFault) -> ControlFlow<()> {
-        self.listing = None;
+        self.list = None;
         self.telemetry.report(&Observation::ListRefused(fault));
         ControlFlow::Break(())
     }
@@ -420,7 +432,8 @@ impl Feed {
             return;
         }
         let received = self.received.drain(..);
-        let stale = self.cache.apply(received, self.listing.as_mut(), !self.has_listed);
+        let listing = self.list.as_mut().map(|list| &mut list.listing);
+        let stale = self.cache.apply(received, listing, !self.has_listed);
         if stale > 0 {
             self.telemetry.report(&Observation::Stale(stale));
         }
@@ -433,13 +446,25 @@ impl Feed {
 
     fn quarantine(&mut self, error: HeadError) {
         self.telemetry.report(&Observation::Quarantined(&error));
-        if let (Some(listing), Some(key)) = (&mut self.listing, error.key()) {
-            listing.keep_unreadable(key);
+        if let (Some(list), Some(key)) = (&mut self.list, error.key()) {
+            list.listing.keep_unreadable(key);
         }
         self.cache.quarantine.add(error);
     }
 
-    fn list_progress(&self, now: Instant) -> Progress {
-        Progress { elapsed: now.saturating_duration_since(self.list_began), ..self.list }
+    fn note_list_object(&mut self) {
+        if let Some(list) = &mut self.list {
+            list.objects += 1;
+        }
+    }
+}
+
+impl ActiveList {
+    fn progress(&self, now: Instant) -> Progress {
+        Progress {
+            objects: self.objects,
+            bytes: self.bytes,
+            elapsed: now.saturating_duration_since(self.began),
+        }
     }
 }

@@ -98,7 +98,7 @@ impl<K: ObjectType> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        Self::unshared(ObjectSource::Source(Arc::new(source)), resource, options)
+        Self::unshared(ObjectSource::Custom(Arc::new(source)), resource, options)
     }
 
     fn unshared(
@@ -230,7 +230,8 @@ impl<K: ObjectType> SharedInformer<K> {
         if !options.is_resident() {
             return Ok(());
         }
-        let (resource, held) = (self.resource().clone(), options.describe_layout());
+        let resource = self.resource().clone();
+        let held = options.describe_layout();
         Err(InformerError::NoBytes { resource, held, reader })
     }
 
@@ -283,8 +284,12 @@ impl<K: ObjectType> SharedInformer<K> {
 // Not derived, because that would require `K: Clone`.
 impl<K> Clone for SharedInformer<K> {
     fn clone(&self) -> Self {
-        let (engine, user) = (Arc::clone(&self.engine), Arc::clone(&self.user));
-        Self { engine, lister: self.lister.clone(), user, resync: self.resync }
+        Self {
+            engine: Arc::clone(&self.engine),
+            lister: self.lister.clone(),
+            user: Arc::clone(&self.user),
+            resync: self.resync,
+        }
     }
 }
 

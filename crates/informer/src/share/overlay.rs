@@ -1,4 +1,5 @@
-//! Lays writes over a snapshot of an informer's cache.
+//! Lays one write over a snapshot of an informer's cache. The reconciler's overlay holds the
+//! writes of a run, and calls this for each of them.
 //!
 //! The answer to a write has the object as the server holds it. The cache would hold it in another
 //! form, or not at all. So what is laid over goes through the same steps as what arrives: the

@@ -18,8 +18,8 @@ pub(crate) struct FeedPosition {
 struct State {
     /// Everything up to this version is in the cache.
     reached: Option<ResourceVersion>,
-    /// When the list began that last found the cluster to be restored. That list is complete.
-    restored: Option<Instant>,
+    /// When the last list began that showed that the cluster was restored. It is complete.
+    restored_at_list: Option<Instant>,
 }
 
 impl FeedPosition {
@@ -32,7 +32,7 @@ impl FeedPosition {
     }
 
     /// Whether the feed watches the objects of a namespace; `None` for objects without one.
-    pub(crate) fn is_watched(&self, namespace: Option<&str>) -> bool {
+    pub(crate) fn covers(&self, namespace: Option<&str>) -> bool {
         self.namespace.is_none() || self.namespace() == namespace
     }
 
@@ -41,9 +41,9 @@ impl FeedPosition {
         lock(&self.state).reached = version.cloned();
     }
 
-    /// A list that is complete found the cluster to be restored.
+    /// A completed list showed that the cluster was restored; `list_began` is when it began.
     pub(crate) fn set_restored(&self, list_began: Instant) {
-        lock(&self.state).restored = Some(list_began);
+        lock(&self.state).restored_at_list = Some(list_began);
     }
 
     /// Whether everything up to a version is in the cache.
@@ -51,8 +51,8 @@ impl FeedPosition {
         lock(&self.state).reached.as_ref().is_some_and(|reached| reached >= version)
     }
 
-    /// Whether a list that began after `then` found the cluster to be restored. It is complete.
+    /// Whether a completed list that began after `then` showed that the cluster was restored.
     pub(crate) fn is_restored_since(&self, then: Instant) -> bool {
-        lock(&self.state).restored.is_some_and(|restored| restored > then)
+        lock(&self.state).restored_at_list.is_some_and(|restored| restored > then)
     }
 }

@@ -63,7 +63,8 @@ impl<K: ObjectType> Subscription<K> {
 
     /// The next event; `None` when the informer has stopped. Cancel safe.
     pub async fn next(&mut self) -> Option<Event<K>> {
-        typed(self.registration.listener.next().await?, &self.lister)
+        let notice = self.registration.listener.next().await?;
+        Some(typed(notice, &self.lister))
     }
 
     /// Whether everything was taken that was cached in the beginning.

@@ -24,7 +24,8 @@ struct Entry {
 
 impl Registry {
     pub(crate) fn insert(&mut self, identity: Identity, engine: &Arc<Engine>, user: &KeepAlive) {
-        let (engine, user) = (Arc::clone(engine), Arc::downgrade(user));
+        let engine = Arc::clone(engine);
+        let user = Arc::downgrade(user);
         self.0.insert(identity, Entry { engine, user, is_started: false });
     }
 

@@ -63,7 +63,8 @@ impl FeedTelemetry {
     }
 
     fn log(&self, step: &Observation<'_>, is_long_list: bool) {
-        let (resource, namespace) = (&self.resource, self.namespace.as_deref());
+        let resource = &self.resource;
+        let namespace = self.namespace.as_deref();
         match step {
             Observation::ListGrew(list) if is_long_list => {
                 tracing::info!(%resource, namespace, "listing: {list}");

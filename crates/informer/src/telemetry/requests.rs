@@ -98,7 +98,8 @@ impl RequestMetrics {
 /// Each method is a lookup of a family, and an atomic addition or a histogram's lock.
 impl RequestObserver for RequestMetrics {
     fn finished(&self, request: &FinishedRequest) {
-        let (method, host) = (name_of(&request.method), &request.host);
+        let method = name_of(&request.method);
+        let host = &request.host;
         let code = match &request.outcome {
             RequestOutcome::Answered(status) => status.as_str(),
             RequestOutcome::TimedOut | RequestOutcome::Failed | RequestOutcome::Dropped => {

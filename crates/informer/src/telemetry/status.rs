@@ -164,7 +164,8 @@ pub struct Counts {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mib, seconds) = (self.bytes >> 20, self.elapsed.as_secs());
+        let mib = self.bytes >> 20;
+        let seconds = self.elapsed.as_secs();
         let rate = self.objects / seconds.max(1);
         write!(f, "{} objects, {mib} MiB in {seconds} s, {rate} objects/s", self.objects)
     }

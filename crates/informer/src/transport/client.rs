@@ -176,7 +176,8 @@ impl ClientStack {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
-        let (namespace, host) = (config.default_namespace.clone(), host_of(&config.cluster_url));
+        let namespace = config.default_namespace.clone();
+        let host = host_of(&config.cluster_url);
         let transport = if credentials::are_temporary(&config) {
             renewal::renewing(config)?
         } else {

@@ -132,7 +132,7 @@ impl Evidence {
     pub(crate) fn note_request<B>(&self, info: &RequestInfo, request: &Request<B>) -> Option<Need> {
         let target = info.target.as_ref()?;
         let sent_by = request.extensions().get::<SentBy>();
-        let who = match sent_by {
+        let sender = match sent_by {
             Some(SentBy { controller, .. }) => format!("controller {controller}"),
             None => "the operator".to_owned(),
         };
@@ -141,7 +141,7 @@ impl Evidence {
             "other" => return None,
             _ => "wrote",
         };
-        let reason = format!("{who} {did} `{info}`");
+        let reason = format!("{sender} {did} `{info}`");
         for (right, why) in sent_by.iter().flat_map(|sent_by| &sent_by.also) {
             let reason = format!("{reason}, {why}");
             self.note(&Need { right: right.clone(), reason, when: None, observed: true });
@@ -206,11 +206,12 @@ impl Notes {
 
     fn write(&mut self, need: &Need, evidence: &Evidence) -> io::Result<()> {
         // Of requests that need the same right, the first of each sender is enough.
-        let who = need.reason.split('`').next().unwrap_or_default().to_owned();
-        if !self.seen.insert((need.right.clone(), who)) {
+        let sender = need.reason.split('`').next().unwrap_or_default().to_owned();
+        if !self.seen.insert((need.right.clone(), sender)) {
             return Ok(());
         }
-        let (test, package) = (evidence.test.as_deref(), self.package.as_deref());
+        let test = evidence.test.as_deref();
+        let package = self.package.as_deref();
         let mut line = serde_json::to_vec(&Line { need, test, package })?;
         line.push(b'\n');
         // One write, so that a process that is killed leaves whole lines.

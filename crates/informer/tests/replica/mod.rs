@@ -164,7 +164,8 @@ impl Notes {
         if let Event::Deleted { .. } = event {
             self.objects.remove(&key);
         } else {
-            let (uid, version) = (head.uid().clone(), head.resource_version().clone());
+            let uid = head.uid().clone();
+            let version = head.resource_version().clone();
             let content = content_of(event.object());
             self.objects.insert(key, Held { uid, version, content });
         }

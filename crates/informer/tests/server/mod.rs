@@ -43,7 +43,8 @@ pub(crate) fn client_with_answer(
     make: impl Fn() -> Response<ResponseBody> + Send + Sync + 'static,
 ) -> (kube::Client, Arc<Mutex<Vec<Request<()>>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (requests, make) = (seen.clone(), Arc::new(make));
+    let requests = seen.clone();
+    let make = Arc::new(make);
     let client = client_of_fn(ClientStack::new(), move |request| {
         requests.lock().expect("no panic").push(request.map(drop));
         let response = make();

@@ -135,7 +135,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Running<K> {
     pub(crate) fn start(informer: SharedInformer<K>) -> Self {
         let stop = CancellationToken::new();
         let mut task = JoinSet::new();
-        let (run, stopped) = (informer.clone(), stop.clone());
+        let run = informer.clone();
+        let stopped = stop.clone();
         task.spawn(async move { run.run(stopped).await });
         Self { informer, stop, task }
     }

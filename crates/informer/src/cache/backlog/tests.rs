@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use windlass_indexer::{HeadParser, Object};
 
-use super::{Backlog, MERGE_ABOVE, Notice};
+use super::{Backlog, MERGE_ABOVE, Notice, Pending};
 use crate::cache::delta_fifo::FinalState;
 
 fn object(name: &str, uid: u64, version: u64) -> Arc<Object> {
@@ -52,7 +52,13 @@ fn text(notice: &Notice) -> String {
         Notice::Deleted { object, state: FinalState::LastKnown } => {
             format!("tombstone {}", show(object))
         }
-        Notice::Synced => "synced".to_owned(),
+    }
+}
+
+fn pending_text(pending: &Pending) -> String {
+    match pending {
+        Pending::Notice(notice) => text(notice),
+        Pending::Synced => "synced".to_owned(),
     }
 }
 
@@ -64,9 +70,10 @@ fn push(backlog: &mut Backlog, notice: Notice) -> bool {
 }
 
 fn drain(backlog: &mut Backlog) -> Vec<String> {
-    let notices = std::iter::from_fn(|| backlog.pop()).map(|notice| text(&notice)).collect();
+    let drained = std::iter::from_fn(|| backlog.pop()).map(|pending| pending_text(&pending));
+    let drained = drained.collect();
     assert!(backlog.is_empty());
-    notices
+    drained
 }
 
 /// What comes out of a backlog that merges from the first notice on, and how many merged.
@@ -102,8 +109,11 @@ fn an_update_of_a_pending_add_is_an_add_of_the_new_object() {
 
 #[test]
 fn an_add_of_the_initial_list_stays_one() {
-    let (notices, _) = merge([initial("a", 1), Notice::Synced, updated("a", 1, 2)]);
-    assert_eq!(notices, ["initial a 2", "synced"]);
+    let mut backlog = Backlog::new(0);
+    backlog.push(initial("a", 1));
+    backlog.push_synced();
+    backlog.push(updated("a", 1, 2));
+    assert_eq!(drain(&mut backlog), ["initial a 2", "synced"]);
 }
 
 #[test]
@@ -173,7 +183,7 @@ fn a_notice_that_was_popped_is_not_merged_with() {
     push(&mut backlog, added("a", 1));
     push(&mut backlog, added("b", 2));
     push(&mut backlog, added("c", 3));
-    assert_eq!(backlog.pop().map(|notice| text(&notice)).as_deref(), Some("added a 1"));
+    assert_eq!(backlog.pop().map(|pending| pending_text(&pending)).as_deref(), Some("added a 1"));
     assert!(!push(&mut backlog, deleted("a", 4)), "the handler knows of it");
     assert!(push(&mut backlog, deleted("b", 5)));
     assert_eq!(drain(&mut backlog), ["added c 3", "deleted a 4"]);
@@ -208,7 +218,7 @@ fn a_long_backlog_leaves_no_large_table_behind() {
 fn the_bound_counts_the_end_of_the_initial_list_which_merges_with_nothing() {
     let mut backlog = Backlog::new(2);
     push(&mut backlog, initial("a", 1));
-    push(&mut backlog, Notice::Synced);
+    backlog.push_synced();
     assert!(push(&mut backlog, deleted("a", 1)));
     assert_eq!((drain(&mut backlog), backlog.merged()), (vec!["synced".to_owned()], 2));
 }
@@ -273,12 +283,12 @@ impl World {
         match *step {
             Step::Touch { key, choice } => {
                 let notice = self.touch(KEYS[key], choice);
-                self.push(notice);
+                self.push(Pending::Notice(notice));
             }
             Step::Synced if self.synced_sent => {}
             Step::Synced => {
                 self.synced_sent = true;
-                self.push(Notice::Synced);
+                self.push(Pending::Synced);
             }
             Step::Pop(times) => (0..times).for_each(|_| self.pop()),
         }
@@ -315,11 +325,16 @@ impl World {
         }
     }
 
-    fn push(&mut self, notice: Notice) {
+    fn push(&mut self, pending: Pending) {
         let len = self.backlog.len();
-        self.exact.push_back(text(&notice));
+        let merged = self.backlog.merged();
+        self.exact.push_back(pending_text(&pending));
         self.pushed += 1;
-        let has_merged = push(&mut self.backlog, notice);
+        match pending {
+            Pending::Notice(notice) => self.backlog.push(notice),
+            Pending::Synced => self.backlog.push_synced(),
+        }
+        let has_merged = self.backlog.merged() > merged;
         if len < self.backlog.merge_above {
             assert!(!has_merged, "nothing may merge below the bound");
             assert_eq!(self.backlog.len(), len + 1);
@@ -327,16 +342,22 @@ impl World {
     }
 
     fn pop(&mut self) {
-        let Some(notice) = self.backlog.pop() else {
+        let Some(pending) = self.backlog.pop() else {
             assert_eq!(self.backlog.len(), 0);
             return;
         };
         self.popped += 1;
         let expected = self.exact.pop_front();
         if self.backlog.merged() == 0 {
-            assert_eq!(Some(text(&notice)), expected, "the order must be exact");
+            assert_eq!(Some(pending_text(&pending)), expected, "the order must be exact");
         }
-        self.handle(notice);
+        match pending {
+            Pending::Notice(notice) => self.handle(notice),
+            Pending::Synced => {
+                assert!(!self.synced_seen, "an initial list must end once");
+                self.synced_seen = true;
+            }
+        }
     }
 
     /// What a handler does.
@@ -362,10 +383,6 @@ impl World {
                 let held = self.replica.remove(object.head().name());
                 let held = held.unwrap_or_else(|| panic!("{told}: it is not there"));
                 assert_eq!(held.head().uid(), object.head().uid(), "{told}");
-            }
-            Notice::Synced => {
-                assert!(!self.synced_seen, "an initial list must end once");
-                self.synced_seen = true;
             }
         }
     }

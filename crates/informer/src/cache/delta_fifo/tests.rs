@@ -106,10 +106,8 @@ fn list_all(judge: &mut Judge<'_>, cache: &Reader, objects: Vec<Arc<Object>>) ->
 fn apply(store: &mut Store, deltas: Vec<Delta>) -> Vec<String> {
     let mut events = Vec::new();
     for delta in deltas {
-        let (key, version) = (
-            delta.object().head().key().clone(),
-            delta.object().head().resource_version().to_string(),
-        );
+        let key = delta.object().head().key().clone();
+        let version = delta.object().head().resource_version().to_string();
         let event = match delta {
             Delta::Deleted { .. } => store.delete(&key).map(|_| "deleted"),
             Delta::Changed(object) => {
@@ -297,7 +295,8 @@ fn a_list_does_not_come_out_as_one() {
 fn a_list_ends_in_the_same_events_as_the_changes_one_by_one() {
     let before = [("shop/a", 1), ("shop/b", 2), ("shop/c", 3)];
     let mut one_by_one = (cache(&before), DeltaFifo::default());
-    let (store, fifo) = (&mut one_by_one.0, &mut one_by_one.1);
+    let store = &mut one_by_one.0;
+    let fifo = &mut one_by_one.1;
     fifo.change(object("shop/a", 4));
     fifo.change(object("shop/b", 5));
     fifo.change(object("shop/d", 6));

@@ -51,7 +51,8 @@ impl Status {
 
     /// Reads a Status. `None` if it is no object or the code is no number.
     pub(crate) fn of(sent: &Value) -> Option<Self> {
-        let (details, code) = (&sent["details"], &sent["code"]);
+        let details = &sent["details"];
+        let code = &sent["code"];
         let causes = details["causes"].as_array().into_iter().flatten().map(|cause| StatusCause {
             reason: text(&cause["reason"]),
             message: cut_short(text(&cause["message"])),

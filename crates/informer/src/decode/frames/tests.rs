@@ -41,7 +41,8 @@ fn read_list<'a>(
     options: FrameOptions,
 ) -> (Vec<Box<[u8]>>, Result<ListEnd, FrameError>) {
     let (frames, finished) = read(Frames::list(options), chunks);
-    let (mut items, mut end) = (Vec::new(), None);
+    let mut items = Vec::new();
+    let mut end = None;
     for frame in frames {
         match frame {
             Frame::Item(item) => items.push(item),

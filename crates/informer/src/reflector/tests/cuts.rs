@@ -178,7 +178,8 @@ fn streamed_list_gets_its_time_whatever_cuts_watches() {
 fn idle_cluster_behind_a_proxy_is_not_listed_over_and_over() {
     // Nothing changes, so no version moves, and every watch with a longer timeout is cut.
     let mut driver = Driver::watching("7");
-    let (began, mut lists) = (driver.now, 0);
+    let began = driver.now;
+    let mut lists = 0;
     let mut timeout = USUAL;
     while driver.now < began + Duration::from_mins(30) {
         if timeout < seconds(35) {

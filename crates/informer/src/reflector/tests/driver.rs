@@ -13,7 +13,7 @@ use crate::decode::frames::{Bookmark, EventType, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list within the same epoch.
-pub(crate) const COMPLETE: Listed = Listed::Complete { is_new_epoch: false };
+pub(crate) const COMPLETE: Listed = Listed::Complete { is_restored: false };
 
 /// A reflector and its time.
 pub(crate) struct Driver {
@@ -191,7 +191,8 @@ pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
 }
 
 pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
-    let (reason, message) = (reason.into(), message.into());
+    let reason = reason.into();
+    let message = message.into();
     Status { code, reason, message, ..Status::default() }.into()
 }
 

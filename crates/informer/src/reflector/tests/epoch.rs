@@ -9,7 +9,7 @@ use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
 use crate::decode::frames::EventType;
 
 const WENT_BACK: Listed = Listed::Refused(ListFault::WentBack);
-const RESTORED: Listed = Listed::Complete { is_new_epoch: true };
+const RESTORED: Listed = Listed::Complete { is_restored: true };
 
 /// Makes the watch end so that a list is next.
 fn expire(driver: &mut Driver) {

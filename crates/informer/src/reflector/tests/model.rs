@@ -113,6 +113,8 @@ impl Model {
         let Self { reflector, now, .. } = self;
         let listing = reflector.deadline().is_some() && reflector.is_listing();
         match input {
+            // A caller does not ask for another request while one is under way.
+            Input::Next if reflector.deadline().is_some() => {}
             Input::Next => self.next(),
             Input::Pass(duration) => *now += *duration,
             Input::Sleep => self.sleep(),
@@ -189,8 +191,8 @@ impl Model {
 
     fn listed(&mut self, listed: Option<Listed>, listing: bool) {
         match listed {
-            Some(Listed::Complete { is_new_epoch }) => {
-                if is_new_epoch {
+            Some(Listed::Complete { is_restored }) => {
+                if is_restored {
                     self.highest = None;
                 }
             }
@@ -248,8 +250,11 @@ proptest! {
         }
         let Model { mut reflector, mut now, .. } = model;
         let version = "999999999999999999999999999";
-        // A list, in two pages or streamed, and a watch; before each a wait, and once a request
-        // that was given up.
+        if reflector.deadline().is_some() {
+            // A request is still under way.
+            reflector.on_failed(&silent(), now);
+        }
+        // A list, in two pages or streamed, and a watch; before each a wait.
         for _ in 0..12 {
             match reflector.next(now) {
                 NextStep::Wait(until) => {

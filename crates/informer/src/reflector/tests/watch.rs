@@ -12,7 +12,9 @@ use crate::transport::source::SourceError;
 
 /// The errors of bodies that are cut off or invalid.
 fn broken_bodies() -> Vec<FrameError> {
-    let (expected, offset, objects) = ("a stream of watch events", 35, 1);
+    let expected = "a stream of watch events";
+    let offset = 35;
+    let objects = 1;
     vec![
         FrameError::Truncated { offset, objects },
         FrameError::Body { expected, found: "a web page".to_owned() },
@@ -363,7 +365,8 @@ fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
 
 #[test]
 fn the_waits_can_be_set() {
-    let (first, max) = (Duration::from_millis(50), Duration::from_millis(60));
+    let first = Duration::from_millis(50);
+    let max = Duration::from_millis(60);
     let backoff = BackoffConfig { first, max, factor: 3, ..BackoffConfig::default() };
     let config = ReflectorConfig { backoff, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerFeatures::default());

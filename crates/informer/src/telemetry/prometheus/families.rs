@@ -176,20 +176,20 @@ pub(super) static FAMILIES: &[Family] = &[
 static SECONDS: Unit = Unit::Seconds;
 static BYTES: Unit = Unit::Bytes;
 
-const fn counters(name: &'static str, help: &'static str, of: Numbers) -> Family {
-    Family { name, help, unit: None, kind: MetricType::Counter, values: Values::Numbers(of) }
+const fn counters(name: &'static str, help: &'static str, read: Numbers) -> Family {
+    Family { name, help, unit: None, kind: MetricType::Counter, values: Values::Numbers(read) }
 }
 
-const fn gauges(name: &'static str, help: &'static str, of: Numbers) -> Family {
-    Family { name, help, unit: None, kind: MetricType::Gauge, values: Values::Numbers(of) }
+const fn gauges(name: &'static str, help: &'static str, read: Numbers) -> Family {
+    Family { name, help, unit: None, kind: MetricType::Gauge, values: Values::Numbers(read) }
 }
 
 const fn histogram(
     name: &'static str,
     help: &'static str,
-    of: fn(&Series) -> &Histogram,
+    read: fn(&Series) -> &Histogram,
 ) -> Family {
-    Family { name, help, unit: None, kind: MetricType::Histogram, values: Values::Histogram(of) }
+    Family { name, help, unit: None, kind: MetricType::Histogram, values: Values::Histogram(read) }
 }
 
 impl Family {
@@ -206,15 +206,15 @@ impl Family {
         for resource in shown {
             let name = [("resource", resource.resource.as_str())];
             let numbers = match self.values {
-                Values::Numbers(of) => of(resource),
-                Values::Seconds(of) => {
-                    if let Some(duration) = of(resource) {
+                Values::Numbers(read) => read(resource),
+                Values::Seconds(read) => {
+                    if let Some(duration) = read(resource) {
                         family.encode_family(&name)?.encode_gauge(&duration.as_secs_f64())?;
                     }
                     continue;
                 }
-                Values::Histogram(of) => {
-                    of(&resource.series).encode(family.encode_family(&name)?)?;
+                Values::Histogram(read) => {
+                    read(&resource.series).encode(family.encode_family(&name)?)?;
                     continue;
                 }
             };

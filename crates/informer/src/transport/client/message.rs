@@ -134,11 +134,11 @@ fn describe_credentials(error: &AuthError) -> String {
 
 /// Describes where the JSON is invalid, without its content.
 fn describe_json(error: &serde_json::Error) -> String {
-    let what = match error.classify() {
+    let problem = match error.classify() {
         Category::Io => return "JSON could not be read or written".to_owned(),
         Category::Syntax => "no valid JSON",
         Category::Data => "a value of the wrong type or form",
         Category::Eof => "JSON that ends too early",
     };
-    format!("{what} at line {} column {}", error.line(), error.column())
+    format!("{problem} at line {} column {}", error.line(), error.column())
 }

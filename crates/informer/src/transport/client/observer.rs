@@ -69,7 +69,8 @@ impl<'a> Pending<'a> {
         method: Method,
         host: Arc<str>,
     ) -> Self {
-        let (outcome, duration) = (RequestOutcome::Dropped, Duration::ZERO);
+        let outcome = RequestOutcome::Dropped;
+        let duration = Duration::ZERO;
         let request = FinishedRequest { verb, method, host, outcome, duration };
         Self { observer, began: Instant::now(), request }
     }

@@ -75,8 +75,8 @@ fn exceptions(list: &str, server: &Uri) -> Option<String> {
         }
         let entry = match entry.rsplit_once(':') {
             // Not the end of an IPv6 address.
-            Some((host, of)) if !host.contains(':') || host.ends_with(']') => {
-                if of.parse() != Ok(port_of(server)) {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+                if port.parse() != Ok(port_of(server)) {
                     continue;
                 }
                 host.trim_matches(['[', ']'])

@@ -48,8 +48,8 @@ impl<S> Rate<S> {
         observer: Option<Arc<dyn RequestObserver>>,
         host: Arc<str>,
     ) -> Self {
-        let (bucket, delay) = (Bucket::new(per_second, burst), Duration::ZERO);
-        Self { inner, bucket, waiting: None, delay, observer, host }
+        let bucket = Bucket::new(per_second, burst);
+        Self { inner, bucket, waiting: None, delay: Duration::ZERO, observer, host }
     }
 
     fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -33,13 +33,15 @@ impl Sender {
     /// Sends a request once. Errors and error answers say which request it was.
     pub(super) async fn send(self: Arc<Self>, mut request: Request<Body>) -> SendResult {
         let info = RequestInfo::of(&request);
-        let need = self.evidence.as_ref().and_then(|it| it.note_request(&info, &request));
+        let need =
+            self.evidence.as_ref().and_then(|evidence| evidence.note_request(&info, &request));
         let headers = request.headers_mut();
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         // Inside a data centre, compression costs both sides more CPU time than it saves. The
         // events of a compressed watch arrive in blocks, so each would wait for the next ones.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
-        let (observer, method) = (self.observer.as_deref(), request.method().clone());
+        let observer = self.observer.as_deref();
+        let method = request.method().clone();
         let mut pending = Pending::new(observer, info.verb, method, Arc::clone(&self.host));
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);

@@ -45,7 +45,8 @@ const NAMESPACE_MAX: usize = 63;
 
 pub(super) fn check_namespace(resource: &Resource, name: &str) -> Result<(), SelectionError> {
     if !resource.is_namespaced() {
-        let (resource, namespace) = (resource.to_string(), name.to_owned());
+        let resource = resource.to_string();
+        let namespace = name.to_owned();
         return Err(SelectionError::NotNamespaced { resource, namespace });
     }
     if !is_namespace(name) {

@@ -236,7 +236,8 @@ impl World {
     }
 
     fn pop(&mut self) {
-        let (popped, expected) = (self.fifo.pop(), self.model.pop());
+        let popped = self.fifo.pop();
+        let expected = self.model.pop();
         assert_eq!(popped.is_some(), expected.is_some());
         let (Some(popped), Some(expected)) = (popped, expected) else { return };
         assert!(popped.iter().map(text).eq(expected.iter().map(text)));

@@ -22,7 +22,8 @@ fn parse(bytes: &[u8]) -> Value {
 
 /// Whitespace outside of strings, found by parsing.
 fn is_compact(bytes: &[u8]) -> bool {
-    let (mut inside, mut escaped) = (false, false);
+    let mut inside = false;
+    let mut escaped = false;
     bytes.iter().all(|&byte| {
         if byte == b'"' && !escaped {
             inside = !inside;

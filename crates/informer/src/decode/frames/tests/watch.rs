@@ -100,7 +100,8 @@ fn a_body_may_end_between_events_only() {
         let between = len % (event.len() + 1) == 0 || len % (event.len() + 1) == event.len();
         assert_eq!(end.is_ok(), between, "after {len} bytes");
         if let Err(error) = end {
-            let (offset, objects) = (len as u64, events.len() as u64);
+            let offset = len as u64;
+            let objects = events.len() as u64;
             assert_eq!(error, FrameError::Truncated { offset, objects });
         }
     }

@@ -14,16 +14,16 @@ const GAPS: u32 = 3;
 
 /// The shortest silence after which a watch is given up before its timeout. A real server sends a
 /// bookmark every minute.
-const SILENCE_MIN: Duration = Duration::from_mins(2);
+const GIVE_UP_SILENCE_MIN: Duration = Duration::from_mins(2);
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exchange {
+pub(super) struct ActiveRequest {
     /// When the answer began.
     pub(super) opened: Option<Instant>,
     /// When something last arrived, or when the request was sent.
     pub(super) last_received: Instant,
-    /// The `timeoutSeconds` of the request. Only for watches.
+    /// The `timeoutSeconds` of a watch, also of one that begins with a list; zero for a page.
     pub(super) timeout: Duration,
     /// Whether the position has moved.
     pub(super) has_advanced: bool,
@@ -31,7 +31,7 @@ pub(super) struct Exchange {
     pub(super) live_since: Option<Instant>,
 }
 
-impl Exchange {
+impl ActiveRequest {
     pub(super) fn new(now: Instant, timeout: Duration) -> Self {
         Self { opened: None, last_received: now, timeout, has_advanced: false, live_since: None }
     }
@@ -92,7 +92,7 @@ impl BookmarkInterval {
 
     /// How long a watch may be silent; `None` before two bookmarks have arrived.
     pub(super) fn silence_max(&self) -> Option<Duration> {
-        self.gap_max.map(|gap| gap.saturating_mul(GAPS).max(SILENCE_MIN))
+        self.gap_max.map(|gap| gap.saturating_mul(GAPS).max(GIVE_UP_SILENCE_MIN))
     }
 }
 
