@@ -3,7 +3,7 @@
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
 //! does the resyncs and supervises the others. A feed that panics fails the whole informer.
 
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -49,6 +49,8 @@ pub(crate) struct Engine {
     pub(crate) feeds: Vec<FeedHandle>,
     /// Where the tasks of handlers run, once the informer runs.
     tasks: OnceLock<(TaskTracker, Handle)>,
+    /// Whether the observers were told that the informer exists.
+    created: Once,
     /// Notified when a handler has joined: its resync may be the next one that is due.
     joined: Notify,
 }
@@ -91,6 +93,7 @@ impl Engine {
             phase: watch::Sender::new(InformerPhase::New),
             feeds,
             tasks: OnceLock::new(),
+            created: Once::new(),
             joined: Notify::new(),
             options,
             metadata_only: Mutex::new(metadata_only),
@@ -100,8 +103,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Tells the observers that the informer exists. The caller must hold no lock.
+    /// Tells the observers that the informer exists, unless they were told. The caller must hold no
+    /// lock.
     pub(crate) fn report_created(self: &Arc<Self>) {
+        self.created.call_once(|| self.notify_created());
+    }
+
+    fn notify_created(self: &Arc<Self>) {
         let informer: Weak<Self> = Arc::downgrade(self);
         let created = Observation::Created(StatusHandle::new(informer));
         self.options.observers.notify(&self.resource, &created);
@@ -222,6 +230,8 @@ impl Engine {
             return Err(Stopped);
         }
         let stop_on_drop = StopOnDrop(self);
+        // Another thread may be about to report it, and this must come before everything else.
+        self.report_created();
         let tracker = TaskTracker::new();
         let _ = self.tasks.set((tracker.clone(), Handle::current()));
         self.start_handlers();

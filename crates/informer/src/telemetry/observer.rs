@@ -35,7 +35,7 @@ impl<F: Fn(&Resource, &Observation<'_>) + Send + Sync + 'static> Observer for F 
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// The informer exists. Keep the handle to ask for its status.
+    /// The informer exists. It is the first observation. Keep the handle to ask for its status.
     Created(StatusHandle),
     /// A list begins, streamed or in pages.
     ListBegun {
