@@ -140,7 +140,7 @@ fn a_queue_that_is_empty_or_drained_is_dropped_in_silence() {
 }
 
 #[test]
-fn a_queue_lives_as_long_as_its_last_owned_lease() {
+fn a_queue_lives_as_long_as_its_last_lease() {
     let copies = Arc::new(());
     let key = counted(&copies);
     let queue = WorkQueue::new();

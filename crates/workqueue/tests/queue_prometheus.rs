@@ -242,7 +242,7 @@ async fn a_queue_that_is_gone_is_shown_no_more() {
     gone.add("one").expect("open");
     let lease = gone.try_get().expect("ready");
     drop(gone);
-    // An owned lease keeps its queue: the work is still under way.
+    // A lease keeps its queue: the work is still under way.
     assert_eq!(value(&registry, "workqueue_adds_total"), "1");
     drop(lease);
     let left = scrape(&registry);
