@@ -9,9 +9,9 @@
 //! - Entries are in strict order, and all leaves are at the same depth.
 //! - A node has at most [`NODE_MAX`] items. Except for the root, it has at least one. Nodes are not
 //!   merged: one with few items fills again, or goes with its last item.
-//! - A bound is above every entry to its left and at most the first entry below it, except the first
-//!   bound of a node, which may be too high. No search depends on a first bound: what is below it
-//!   belongs to the first child, too.
+//! - A bound is above every entry to its left and at most the first entry below it, except the
+//!   first bound of a node, which may be too high. No search depends on a first bound: what is
+//!   below it belongs to the first child, too.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -77,7 +77,8 @@ impl Candidacy {
     }
 
     /// Contends for the Lease, and waits until this replica leads, or no longer leads. After
-    /// [`Lost`](LeadershipChange::Lost), all leader-only work must have ended before this is called again.
+    /// [`Lost`](LeadershipChange::Lost), all leader-only work must have ended before this is called
+    /// again.
     ///
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.

@@ -31,8 +31,8 @@ struct Declared {
     right: Right,
     reason: String,
     when: When,
-    /// The namespaces that the review asks about. `None` means all namespaces; for [`RightScope::Own`],
-    /// it means the default namespace of the client.
+    /// The namespaces that the review asks about. `None` means all namespaces; for
+    /// [`RightScope::Own`], it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
 

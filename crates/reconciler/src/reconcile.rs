@@ -46,8 +46,8 @@ use crate::run::context::RunContext;
 /// | a timeout | as after a retryable error, counted separately | one more |
 ///
 /// A [paused](crate::ControllerBuilder::paused_by) object has one run, which calls
-/// [`paused`](Self::paused); after that its key is skipped until the pause ends. A reconciler of a few
-/// lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
+/// [`paused`](Self::paused); after that its key is skipped until the pause ends. A reconciler of a
+/// few lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
 ///
 /// [last attempt]: crate::ControllerBuilder::max_attempts
 #[diagnostic::on_unimplemented(

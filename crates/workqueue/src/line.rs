@@ -119,9 +119,9 @@ impl Line {
 
     /// The first key by age at `level`, if it has been there for `aging` or longer.
     ///
-    /// Usually it is the oldest. But a key that was passed over goes to the front when its run ends,
-    /// and it may have come to this level later than the keys behind it. These do not age before
-    /// that key was handed out or has aged itself.
+    /// Usually it is the oldest. But a key that was passed over goes to the front when its run
+    /// ends, and it may have come to this level later than the keys behind it. These do not age
+    /// before that key was handed out or has aged itself.
     pub(crate) fn aged<K, C>(
         &mut self,
         level: Priority,

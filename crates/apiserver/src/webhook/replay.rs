@@ -1,9 +1,10 @@
 //! The seam between writes, which never wait, and webhooks, which have to be waited for.
 //!
-//! An attempt at a write asks its questions with [`State::ask`](crate::state::State::ask). A question that was not answered
-//! yet is noted, and the attempt ends with a failure that nobody sees. Its answer is then asked for
-//! without the lock ([`Replay::answer`]), and the write is attempted again. So that the next
-//! attempt asks the same, it draws the same names and uids, and reads the same time.
+//! An attempt at a write asks its questions with [`State::ask`](crate::state::State::ask). A
+//! question that was not answered yet is noted, and the attempt ends with a failure that nobody
+//! sees. Its answer is then asked for without the lock ([`Replay::answer`]), and the write is
+//! attempted again. So that the next attempt asks the same, it draws the same names and uids, and
+//! reads the same time.
 
 use std::fmt;
 use std::sync::Arc;

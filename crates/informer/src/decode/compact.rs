@@ -4,8 +4,9 @@
 //! held without whitespace and without managedFields: these are about half of a typical pod, and
 //! readers of a cache do not use them.
 //!
-//! One pass finds the end of the object, whether there is whitespace outside of its strings, and the
-//! position of `managedFields`. What is kept is then copied, into an allocation of exactly its size.
+//! One pass finds the end of the object, whether there is whitespace outside of its strings, and
+//! the position of `managedFields`. What is kept is then copied, into an allocation of exactly its
+//! size.
 //!
 //! Invariants:
 //! - Only the member `managedFields` of the member `metadata` of the object itself is cut. The scan

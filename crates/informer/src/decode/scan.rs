@@ -5,7 +5,8 @@
 
 use memchr::memchr2;
 
-/// Whether a string is open, and whether the next byte is escaped, after the bytes that were passed.
+/// Whether a string is open, and whether the next byte is escaped, after the bytes that were
+/// passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Strings {
     is_inside: bool,

@@ -75,15 +75,16 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 /// - What this controller has made for this owner before, of whichever kind, and what is not in the
 ///   set any more, is deleted. Nothing of anybody else is touched: an object that exists and that
 ///   the owner does not control is refused.
-/// - The kinds are noted at the owner in the annotation of [`children_annotation`](crate::children_annotation), before the
-///   first object of a kind is made. So the account needs the right to patch owners, and to delete
-///   each kind. What an earlier version made with [`Live::apply_owned`](crate::Live::apply_owned)
-///   has no label, and is not deleted unless it was part of a set once.
+/// - The kinds are noted at the owner in the annotation of
+///   [`children_annotation`](crate::children_annotation), before the first object of a kind is
+///   made. So the account needs the right to patch owners, and to delete each kind. What an earlier
+///   version made with [`Live::apply_owned`](crate::Live::apply_owned) has no label, and is not
+///   deleted unless it was part of a set once.
 ///
 /// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
 /// if it has not changed since it was last applied, not even its status. For others, and if their
-/// cache has a label selector other than [`children_selector`](crate::children_selector), each object is applied and each
-/// kind is listed.
+/// cache has a label selector other than [`children_selector`](crate::children_selector), each
+/// object is applied and each kind is listed.
 ///
 /// An owner has one set of each controller: a second set would delete what the first has made.
 #[must_use = "nothing is applied before `prune` is called"]

@@ -133,8 +133,8 @@ impl<K: ObjectType> Controller<K> {
         ended
     }
 
-    /// Waits for the runs that are under way, and cancels them when their time is over. A panic of a
-    /// worker is kept in `worker_panic`.
+    /// Waits for the runs that are under way, and cancels them when their time is over. A panic of
+    /// a worker is kept in `worker_panic`.
     async fn drain(
         &self,
         workers: &mut JoinSet<()>,

@@ -1,8 +1,8 @@
 //! Hot loops: keys that their own writes wake again and again.
 //!
-//! A run is self-caused if all of its causes are [by us](crate::Cause::is_by_us): nothing but writes
-//! of earlier runs of its key has woken it. Runs in a row that are self-caused, and each of which
-//! changes again what the run before has written, are a hot loop.
+//! A run is self-caused if all of its causes are [by us](crate::Cause::is_by_us): nothing but
+//! writes of earlier runs of its key has woken it. Runs in a row that are self-caused, and each of
+//! which changes again what the run before has written, are a hot loop.
 
 use tokio::time::Instant;
 

@@ -182,8 +182,8 @@ impl RunContext {
 }
 
 impl Drop for RunContext {
-    /// If the run was cancelled, its writes are noted here. Otherwise `settle` has closed the log, and
-    /// nothing is left.
+    /// If the run was cancelled, its writes are noted here. Otherwise `settle` has closed the log,
+    /// and nothing is left.
     fn drop(&mut self) {
         self.close_write_log();
     }

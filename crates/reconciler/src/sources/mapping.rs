@@ -1,8 +1,8 @@
 //! A watch whose mapper sees every change, and is awaited.
 //!
 //! A handler of an informer must not wait, so the events come from a subscription, and the watch is
-//! a [stream](crate::sources::key_stream) of keys. One event is mapped at a time. Events that wait merge in
-//! the subscription, so their number is bounded.
+//! a [stream](crate::sources::key_stream) of keys. One event is mapped at a time. Events that wait
+//! merge in the subscription, so their number is bounded.
 //!
 //! The stream holds the event and the mapper's future. If the controller stops meanwhile, its next
 //! run goes on with them, and no event is lost.

@@ -41,9 +41,9 @@ struct State {
 pub(crate) struct PendingWrites {
     /// In the order in which they were made.
     pub(crate) writes: Vec<TrackedWrite>,
-    /// Whether the next run reports `cache_behind`, even if the caches show all of `writes`: because
-    /// an answer was lost, because a cache may never show a write, or because the run that should
-    /// have reported it did not begin.
+    /// Whether the next run reports `cache_behind`, even if the caches show all of `writes`:
+    /// because an answer was lost, because a cache may never show a write, or because the run that
+    /// should have reported it did not begin.
     pub(crate) reports_behind: bool,
     /// When the run that made the last of them ended.
     pub(crate) since: Instant,

@@ -1,9 +1,9 @@
 //! Versions of owners that this run itself has replaced.
 //!
 //! Noting the kinds of its children at an owner gives the owner a new version, but the reconciler
-//! still holds the old one. A later write with the old version would conflict with our own write. So
-//! the run remembers which version replaced which, and sends the newer one instead. This is safe:
-//! the note was written on condition of the old version, so nobody else wrote in between.
+//! still holds the old one. A later write with the old version would conflict with our own write.
+//! So the run remembers which version replaced which, and sends the newer one instead. This is
+//! safe: the note was written on condition of the old version, so nobody else wrote in between.
 
 use parking_lot::Mutex;
 
@@ -39,8 +39,8 @@ impl OwnVersions {
         self.replacement_of(uid, version).map_or_else(|| version.to_owned(), |(version, _)| version)
     }
 
-    /// The version that replaced this one, directly or in steps, and its note; `None` if this run has
-    /// not replaced it.
+    /// The version that replaced this one, directly or in steps, and its note; `None` if this run
+    /// has not replaced it.
     pub(crate) fn replacement_of(
         &self,
         uid: Option<&str>,

@@ -1,7 +1,7 @@
 //! A write of a run, as the server answered it.
 //!
-//! The journal keeps a [`Write`], which is small. Until the caches show the write, a [`TrackedWrite`]
-//! also keeps the head of the object.
+//! The journal keeps a [`Write`], which is small. Until the caches show the write, a
+//! [`TrackedWrite`] also keeps the head of the object.
 
 use std::fmt;
 
