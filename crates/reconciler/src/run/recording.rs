@@ -59,8 +59,8 @@ pub(crate) struct WriteLog {
     key: ObjectKey,
     origin: SpanOrigin,
     entries: Arc<Mutex<Entries>>,
-    /// Weak, so that a client that outlives its controller does not keep it. Upgraded
-    /// for a moment before a request is sent, and after it was answered.
+    /// Weak, so that a client that outlives its controller does not keep it. It is upgraded for a
+    /// moment before a request is sent, and after it was answered.
     core: Weak<ControllerCore>,
 }
 
