@@ -16,6 +16,7 @@ mod round_trip;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::ApiResource;
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::decode;
+use crate::log_limit::LogLimit;
 
 pub use round_trip::RoundTripError;
 
@@ -108,6 +110,7 @@ pub(crate) struct Versions {
     hub: Version,
     spokes: Vec<Spoke>,
     keeps_unknown_fields: bool,
+    log: Arc<LogLimit>,
 }
 
 type Step = fn(&Value) -> Result<Value, Problem>;
@@ -154,7 +157,8 @@ impl Conversion<()> {
         let ApiResource { group, kind, version, plural, .. } = ApiResource::erase::<Hub>(&());
         let hub = Version { name: version, through_type: through_type::<Hub> };
         let (spokes, keeps_unknown_fields) = (Vec::new(), false);
-        let versions = Versions { group, kind, plural, hub, spokes, keeps_unknown_fields };
+        let log = Arc::default();
+        let versions = Versions { group, kind, plural, hub, spokes, keeps_unknown_fields, log };
         Conversion { versions, hub: PhantomData }
     }
 }

@@ -68,7 +68,9 @@
 //! - **Nothing unknown is lost.** A [`Defaulter`] changes what it changes, and nothing else: fields
 //!   that its type does not know survive at any depth. A [`Conversion`] does the same, if it
 //!   [keeps unknown fields](Conversion::keep_unknown_fields).
-//! - **Bounded.** Bodies, times and warnings have the bounds of the API server.
+//! - **Bounded.** Bodies, times and warnings have the bounds of the API server. The bodies of all
+//!   requests under way have a bound together, and log lines that clients cause have [one a
+//!   minute](LogLimit). Connections are bounded by whoever serves the router.
 //! - **Discreet.** No log line, span, error or `Debug` output of this crate shows what an object
 //!   contains. A [`FieldError`] shows the value that it is about, to the person who sent it.
 //!
@@ -93,6 +95,7 @@ mod error;
 mod field;
 mod handler;
 mod hook;
+mod log_limit;
 mod metrics;
 mod overlay;
 pub mod review;
@@ -112,6 +115,7 @@ pub use convert::{Conversion, Convert, ConvertError, RoundTripError};
 pub use error::Error;
 pub use field::{FieldError, FieldErrorKind, FieldPath};
 pub use hook::Hook;
+pub use log_limit::{Line, LogLimit};
 pub use metrics::WebhookMetrics;
 pub use review::Verb;
 pub use verdict::Verdict;

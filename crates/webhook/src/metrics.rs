@@ -182,9 +182,10 @@ impl Drop for InFlight {
     }
 }
 
-impl EncodeLabelValue for Outcome {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        encoder.write_str(match self {
+impl Outcome {
+    /// The value of its label.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
             Self::Converted => "converted",
@@ -194,6 +195,12 @@ impl EncodeLabelValue for Outcome {
             Self::Timeout => "timeout",
             Self::Error => "error",
             Self::Cancelled => "cancelled",
-        })
+        }
+    }
+}
+
+impl EncodeLabelValue for Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        encoder.write_str(self.as_str())
     }
 }

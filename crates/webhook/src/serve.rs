@@ -5,19 +5,18 @@
 //! message to the person who is waiting. Otherwise the status says what is wrong.
 
 pub(crate) mod admission;
+pub(crate) mod body;
 pub(crate) mod conversion;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Serialize;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
+use self::body::{Bodies, Counted};
+use crate::log_limit::LogLimit;
 use crate::metrics::Outcome;
 use crate::review::Status;
 
@@ -44,42 +43,46 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Answered {
-    fn from(refusal: Refusal) -> Self {
-        tracing::warn!(code = refusal.code.as_u16(), "refused: {}", refusal.message);
-        let status = Status::failure(refusal.code.as_u16(), refusal.message);
-        Self { response: json(refusal.code, &status), outcome: Outcome::Refused }
+impl Refusal {
+    /// The answer, which is also logged.
+    fn answered(self, path: &str, log: &LogLimit) -> Answered {
+        let Self { code, message } = self;
+        if let Some(line) = log.line(code.canonical_reason().unwrap_or("refused")) {
+            tracing::warn!(
+                path,
+                code = code.as_u16(),
+                left_out = line.left_out,
+                "refused: {message}"
+            );
+        }
+        let status = Status::failure(code.as_u16(), message);
+        let body = serde_json::to_vec(&status).unwrap_or_default();
+        let mut response = (code, [(CONTENT_TYPE, "application/json")], body).into_response();
+        if code == StatusCode::TOO_MANY_REQUESTS {
+            // The API server calls again after it, within the timeout of the webhook.
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        Answered { response, outcome: Outcome::Refused }
     }
 }
 
-/// A body as JSON.
-pub(crate) fn json(code: StatusCode, body: &impl Serialize) -> Response {
-    match serde_json::to_vec(body) {
-        Ok(bytes) => (code, [(CONTENT_TYPE, "application/json")], bytes).into_response(),
-        // Our types always serialize: their keys are strings.
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
-}
-
-/// Reads the review of a request, of at most `bytes_max`.
+/// Reads the review of a request.
 pub(crate) async fn review(
     request: Request,
-    bytes_max: usize,
+    bodies: &Bodies,
     deadline: Instant,
-) -> Result<Value, Refusal> {
+) -> Result<(Value, Counted), Refusal> {
     check_content_type(request.headers())?;
-    let body = read(request.into_body(), bytes_max);
-    let body = timeout_at(deadline, body).await.unwrap_or_else(|_| {
-        Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
-    })?;
+    let (body, counted) = bodies.read(request.into_body(), deadline).await?;
     if body.is_empty() {
         return Err(Refusal::bad_request("the body is empty"));
     }
-    serde_json::from_slice(&body).map_err(|error| {
+    let review = serde_json::from_slice(&body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let message = format!("the body is not valid JSON at line {line}, column {column}");
         Refusal::bad_request(message)
-    })
+    })?;
+    Ok((review, counted))
 }
 
 /// What the review says of itself must be `version` and `kind`.
@@ -104,15 +107,4 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     }
     let message = "the content type is not application/json, which is all that is served";
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
-}
-
-async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("the body has more than {bytes_max} bytes");
-            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message))
-        }
-        Err(_) => Err(Refusal::bad_request("the body could not be read to its end")),
-    }
 }

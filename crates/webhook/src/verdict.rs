@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::field::{self, FieldError};
+use crate::log_limit::LogLimit;
 use crate::review::Status;
 use crate::warnings;
 
@@ -116,12 +117,13 @@ impl Verdict {
     }
 
     /// The warnings and audit annotations that the server would take.
-    pub(crate) fn into_remarks(self) -> (Vec<String>, BTreeMap<String, String>) {
+    pub(crate) fn into_remarks(self, log: &LogLimit) -> (Vec<String>, BTreeMap<String, String>) {
         let mut audit = self.audit;
         audit.retain(|key, _| {
             let is_valid = is_audit_key(key);
-            if !is_valid {
-                tracing::warn!(key, "an audit annotation is dropped: its key is invalid");
+            if !is_valid && let Some(line) = log.line("audit annotation") {
+                let left_out = line.left_out;
+                tracing::warn!(key, left_out, "an audit annotation is dropped: its key is invalid");
             }
             is_valid
         });

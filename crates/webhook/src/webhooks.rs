@@ -16,8 +16,10 @@ use crate::configuration::{self, ClientTarget, Configurations};
 use crate::convert::{Conversion, Versions};
 use crate::error::Error;
 use crate::hook::Hook;
+use crate::log_limit::LogLimit;
 use crate::metrics::WebhookMetrics;
 use crate::serve::admission::ServedHook;
+use crate::serve::body::Bodies;
 use crate::serve::conversion::ServedConversions;
 
 /// The webhooks of an operator, at one port.
@@ -36,11 +38,19 @@ pub struct Webhooks {
 /// Where all conversions are served. It is controller-runtime's path.
 const CONVERT_PATH: &str = "/convert";
 
-/// The API server takes objects of 3 MiB. A review of an update has two of them, and a bit more.
+/// The API server takes requests of 3 MiB, so that is an object. A review of an update has two of
+/// them, and a bit more.
 const ADMISSION_BYTES_MAX: usize = 7 * 1024 * 1024;
 
-/// A conversion review has many objects, if a list is converted.
+/// A conversion review has all objects of a list that are stored in another version. The API server
+/// bounds their number only if the client does: 500 objects of 128 KiB fit, or 10,000 of 6 KiB,
+/// which is a page of what the API server reads from etcd for its own cache.
 const CONVERSION_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How many bytes the bodies of all admission reviews may have together, and how many those of all
+/// conversions. Each has its own, so that lists in another version hold up no writes. Parsed, a body
+/// takes several times its bytes, so this is a good part of the memory that operators usually have.
+const BUDGET: usize = 64 * 1024 * 1024;
 
 impl Webhooks {
     /// No webhooks.
@@ -92,14 +102,16 @@ impl Webhooks {
     }
 
     /// The most bytes of an admission review. Default: 7 MiB, as controller-runtime: the API server
-    /// takes objects of 3 MiB, and a review of an update has two.
+    /// takes objects of 3 MiB, and a review of an update has two. All that are handled at once have
+    /// 64 MiB together, or as many as one may have. What is beyond it is refused with the status
+    /// 429, after which the API server tries again.
     pub fn admission_bytes_max(mut self, bytes_max: usize) -> Self {
         self.admission_bytes_max = Some(bytes_max);
         self
     }
 
     /// The most bytes of a conversion review. Default: 64 MiB: the API server converts all objects
-    /// of a list in one review.
+    /// of a list in one review. All that are handled at once have as many together.
     pub fn conversion_bytes_max(mut self, bytes_max: usize) -> Self {
         self.conversion_bytes_max = Some(bytes_max);
         self
@@ -133,6 +145,8 @@ impl Webhooks {
     pub fn router(&self) -> Result<Router, Error> {
         self.check()?;
         let metrics = self.metrics.clone().unwrap_or_else(WebhookMetrics::unregistered);
+        let bytes_max = self.admission_bytes_max.unwrap_or(ADMISSION_BYTES_MAX);
+        let bodies = Bodies::new(bytes_max, BUDGET);
         let mut router = Router::new();
         for hook in &self.hooks {
             let path: Arc<str> = hook.path().into();
@@ -140,8 +154,9 @@ impl Webhooks {
             let served = Arc::new(ServedHook {
                 hook: hook.clone(),
                 path: Arc::clone(&path),
-                bytes_max: self.admission_bytes_max.unwrap_or(ADMISSION_BYTES_MAX),
+                bodies: bodies.clone(),
                 metrics: metrics.clone(),
+                log: LogLimit::new(),
             });
             let serve = move |request: Request| Arc::clone(&served).serve(request);
             router = router.route(&path, post(serve));
@@ -149,11 +164,13 @@ impl Webhooks {
         if !self.conversions.is_empty() {
             let path: Arc<str> = CONVERT_PATH.into();
             metrics.show(&path);
+            let bytes_max = self.conversion_bytes_max.unwrap_or(CONVERSION_BYTES_MAX);
             let served = Arc::new(ServedConversions {
                 conversions: self.conversions.clone(),
                 path,
-                bytes_max: self.conversion_bytes_max.unwrap_or(CONVERSION_BYTES_MAX),
+                bodies: Bodies::new(bytes_max, BUDGET),
                 metrics,
+                log: LogLimit::new(),
             });
             let serve = move |request: Request| Arc::clone(&served).serve(request);
             router = router.route(CONVERT_PATH, post(serve));

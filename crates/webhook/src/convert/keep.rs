@@ -45,7 +45,7 @@ pub(super) fn convert(
     }
     let lost = lost(versions, &source, &converted, from, to);
     if !lost.is_empty() {
-        put(&mut converted, from, lost);
+        put(versions, &mut converted, from, lost);
     }
     Ok(converted)
 }
@@ -64,14 +64,18 @@ fn take(object: &mut Value, version: &str) -> Option<Fields> {
     Some(kept)
 }
 
-fn put(object: &mut Value, version: &str, kept: Fields) {
+fn put(versions: &Versions, object: &mut Value, version: &str, kept: Fields) {
     let text = Value::Object(kept).to_string();
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
     let others = annotations.filter(|(key, _)| key.starts_with(PREFIX));
     let others: usize = others.filter_map(|(_, value)| value.as_str()).map(str::len).sum();
     if others + text.len() > BYTES_MAX {
-        tracing::warn!(version, "fields of an object are lost: they are too large to be kept");
+        if let Some(line) = versions.log.line("too large") {
+            let left_out = line.left_out;
+            let message = "fields of an object are lost: they are too large to be kept";
+            tracing::warn!(version, left_out, "{message}");
+        }
         return;
     }
     let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
@@ -89,7 +93,11 @@ fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str,
     fields.extend(kept.clone());
     let before = versions.step(&then, to, from).and_then(|there| versions.step(&there, from, to));
     let Ok(before) = before else {
-        tracing::warn!(version = to, "kept fields are not restored: they do not convert any more");
+        if let Some(line) = versions.log.line("not convertible") {
+            let left_out = line.left_out;
+            let message = "kept fields are not restored: they do not convert any more";
+            tracing::warn!(version = to, left_out, "{message}");
+        }
         return;
     };
     let Some(fields) = converted.as_object_mut() else { return };
@@ -99,7 +107,12 @@ fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str,
         match overlay(&raw, &of(&before), &after) {
             Ok(Value::Null) => drop(fields.remove(&field)),
             Ok(value) => drop(fields.insert(field, value)),
-            Err(error) => tracing::warn!(version = to, "kept fields are not restored: {error}"),
+            Err(error) => {
+                if let Some(line) = versions.log.line("not restored") {
+                    let left_out = line.left_out;
+                    tracing::warn!(version = to, left_out, "kept fields are not restored: {error}");
+                }
+            }
         }
     }
 }

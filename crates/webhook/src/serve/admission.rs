@@ -8,17 +8,18 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt as _;
-use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
+use super::body::Bodies;
 use super::{Answered, Refusal};
 use crate::admission::Admission;
 use crate::configuration::FailurePolicy;
 use crate::decode;
 use crate::handler::{Answer, Failure};
 use crate::hook::Hook;
+use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
     ADMISSION_VERSION, AdmissionRequest, AdmissionResponse, AdmissionReview, PatchType, Status,
@@ -31,16 +32,19 @@ use crate::warnings;
 pub(crate) struct ServedHook {
     pub(crate) hook: Hook,
     pub(crate) path: Arc<str>,
-    pub(crate) bytes_max: usize,
+    pub(crate) bodies: Bodies,
     pub(crate) metrics: WebhookMetrics,
+    pub(crate) log: LogLimit,
 }
 
 impl ServedHook {
     /// Answers a request. Dropping the future drops that of the handler.
     pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Response {
         let in_flight = self.metrics.begin(&self.path);
-        let Answered { response, outcome } =
-            self.answer(request).await.unwrap_or_else(Answered::from);
+        let Answered { response, outcome } = self
+            .answer(request)
+            .await
+            .unwrap_or_else(|refusal| refusal.answered(&self.path, &self.log));
         in_flight.finish(response.status(), outcome);
         response
     }
@@ -48,7 +52,7 @@ impl ServedHook {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
-        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let (mut review, counted) = super::review(request, &self.bodies, deadline).await?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
                 .map_err(Refusal::bad_request)?;
@@ -57,12 +61,15 @@ impl ServedHook {
         let (response, outcome) = match self.request(&mut review) {
             Ok(request) => self.ask(Admission::new(request), deadline).await,
             Err(message) => {
-                tracing::warn!(path = &*self.path, uid, "refused: {message}");
+                if let Some(line) = self.log.line("another resource") {
+                    let path = &*self.path;
+                    tracing::warn!(path, uid, left_out = line.left_out, "refused: {message}");
+                }
                 (denied(400, &message), Outcome::Refused)
             }
         };
         let review = AdmissionReview::answer(AdmissionResponse { uid, ..response });
-        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+        Ok(Answered { response: counted.answer(&review), outcome })
     }
 
     /// The request of a review, if it is one for this webhook.
@@ -107,9 +114,11 @@ impl ServedHook {
         let handled = AssertUnwindSafe(async { self.hook.handler.handle(cx).await }).catch_unwind();
         match timeout_at(deadline, handled).await {
             Ok(Ok(Ok(answer))) => match answer.verdict.failure() {
-                None => answered(answer, cx),
+                None => answered(answer, cx, &self.log),
                 Some(message) => {
-                    tracing::error!("the handler could not decide");
+                    if let Some(line) = self.log.line("undecided") {
+                        tracing::error!(left_out = line.left_out, "the handler could not decide");
+                    }
                     (self.failed(500, message), Outcome::Error)
                 }
             },
@@ -118,16 +127,31 @@ impl ServedHook {
                     Failure::BadRequest(message) => (400, message),
                     Failure::Internal(message) => (500, message),
                 };
-                tracing::error!("the handler was not asked, or not understood: {message}");
+                if let Some(line) = self.log.line("not asked") {
+                    tracing::error!(
+                        left_out = line.left_out,
+                        "the handler was not asked, or not understood: {message}"
+                    );
+                }
                 (self.failed(code, message), Outcome::Error)
             }
             Ok(Err(_panic)) => {
-                tracing::error!("the handler panicked: the panic hook's message says where");
+                if let Some(line) = self.log.line("panic") {
+                    tracing::error!(
+                        left_out = line.left_out,
+                        "the handler panicked: the panic hook's message says where"
+                    );
+                }
                 self.metrics.panics.inc();
                 (self.failed(500, "the webhook panicked"), Outcome::Panic)
             }
             Err(_elapsed) => {
-                tracing::error!("the handler was dropped: it took too long");
+                if let Some(line) = self.log.line("timeout") {
+                    tracing::error!(
+                        left_out = line.left_out,
+                        "the handler was dropped: it took too long"
+                    );
+                }
                 (self.failed(504, "the webhook did not answer in time"), Outcome::Timeout)
             }
         }
@@ -149,9 +173,9 @@ impl ServedHook {
     }
 }
 
-fn answered(answer: Answer, cx: &Admission) -> (AdmissionResponse, Outcome) {
+fn answered(answer: Answer, cx: &Admission, log: &LogLimit) -> (AdmissionResponse, Outcome) {
     let Answer { verdict, patch } = answer;
-    let response = response(verdict, cx);
+    let response = response(verdict, cx, log);
     let outcome = if response.allowed { Outcome::Allowed } else { Outcome::Denied };
     let code = response.status.as_ref().map(|status| status.code);
     tracing::debug!(allowed = response.allowed, code, patched = patch.is_some(), "answered");
@@ -161,11 +185,11 @@ fn answered(answer: Answer, cx: &Admission) -> (AdmissionResponse, Outcome) {
     (AdmissionResponse { patch, patch_type: Some(PatchType::JsonPatch), ..response }, outcome)
 }
 
-fn response(verdict: Verdict, cx: &Admission) -> AdmissionResponse {
+fn response(verdict: Verdict, cx: &Admission, log: &LogLimit) -> AdmissionResponse {
     let kind = cx.kind();
     let status = verdict.refusal(&kind.group, &kind.kind, cx.name());
     let allowed = verdict.is_allowed();
-    let (warnings, audit_annotations) = verdict.into_remarks();
+    let (warnings, audit_annotations) = verdict.into_remarks(log);
     AdmissionResponse {
         allowed,
         status,

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use http::StatusCode;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
+use super::body::Bodies;
 use super::{Answered, Refusal};
 use crate::convert::{Versions, group_version, qualified};
 use crate::decode;
+use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
     CONVERSION_VERSION, ConversionRequest, ConversionResponse, ConversionReview, Status,
@@ -23,8 +24,9 @@ use crate::timeout::{self, CONVERSION_TIMEOUT};
 pub(crate) struct ServedConversions {
     pub(crate) conversions: Vec<Versions>,
     pub(crate) path: Arc<str>,
-    pub(crate) bytes_max: usize,
+    pub(crate) bodies: Bodies,
     pub(crate) metrics: WebhookMetrics,
+    pub(crate) log: LogLimit,
 }
 
 /// Why a review fails: what to say, and what it is counted as.
@@ -34,8 +36,10 @@ impl ServedConversions {
     /// Answers a request. Dropping the future stops between two objects.
     pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Response {
         let in_flight = self.metrics.begin(&self.path);
-        let Answered { response, outcome } =
-            self.answer(request).await.unwrap_or_else(Answered::from);
+        let Answered { response, outcome } = self
+            .answer(request)
+            .await
+            .unwrap_or_else(|refusal| refusal.answered(&self.path, &self.log));
         in_flight.finish(response.status(), outcome);
         response
     }
@@ -43,7 +47,7 @@ impl ServedConversions {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
         let deadline = Instant::now() + time;
-        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let (mut review, counted) = super::review(request, &self.bodies, deadline).await?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
                 .map_err(Refusal::bad_request)?;
@@ -65,14 +69,16 @@ impl ServedConversions {
         let (converted_objects, result, outcome) = match converted {
             Ok(objects) => (objects, Status::success(), Outcome::Converted),
             Err((message, outcome)) => {
-                tracing::warn!(uid, "a conversion failed: {message}");
+                if let Some(line) = self.log.line(outcome.as_str()) {
+                    tracing::warn!(uid, left_out = line.left_out, "a conversion failed: {message}");
+                }
                 let code = if outcome == Outcome::Refused { 400 } else { 500 };
                 (Vec::new(), Status::failure(code, message), outcome)
             }
         };
         let response = ConversionResponse { uid, converted_objects, result };
         let review = ConversionReview::answer(response);
-        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+        Ok(Answered { response: counted.answer(&review), outcome })
     }
 
     async fn convert(
@@ -113,7 +119,12 @@ impl ServedConversions {
             Ok(Ok(converted)) => Ok(converted),
             Ok(Err(problem)) => Err((problem.to_string(), Outcome::Failed)),
             Err(_panic) => {
-                tracing::error!("a converter panicked: the panic hook's message says where");
+                if let Some(line) = self.log.line("converter panicked") {
+                    tracing::error!(
+                        left_out = line.left_out,
+                        "a converter panicked: the panic hook's message says where"
+                    );
+                }
                 self.metrics.conversion_panics.inc();
                 Err(("the converter panicked".to_owned(), Outcome::Panic))
             }

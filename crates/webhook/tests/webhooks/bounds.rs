@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower::ServiceExt as _;
 use windlass_webhook::{
-    Admission, Error, FailurePolicy, Hook, Operation, Validate, Verdict, Webhooks,
+    Admission, Conversion, Error, FailurePolicy, Hook, Operation, Validate, Verdict, Webhooks,
 };
 
 use crate::stage::v1::Website;
-use crate::stage::{VALIDATE, ask, body, create, send};
+use crate::stage::{VALIDATE, ask, body, create, send, v1, v2};
 
 /// Fails as the number of replicas tells it.
 struct Failing;
@@ -34,8 +37,12 @@ impl Validate<Website> for Failing {
 }
 
 fn failing(policy: FailurePolicy) -> Router {
+    failing_with(policy, 4096)
+}
+
+fn failing_with(policy: FailurePolicy, bytes_max: usize) -> Router {
     let hook = Hook::validating::<Website>(Failing).failure_policy(policy);
-    Webhooks::new().hook(hook).admission_bytes_max(4096).router().unwrap()
+    Webhooks::new().hook(hook).admission_bytes_max(bytes_max).router().unwrap()
 }
 
 #[tokio::test]
@@ -205,4 +212,114 @@ async fn two_webhooks_at_one_path_are_an_error() {
     assert_eq!(response["allowed"], Value::Bool(true));
     let bad = Webhooks::new().hook(Hook::validating::<Website>(Failing).at("/{x}"));
     assert_eq!(bad.router().map(drop), Err(Error::InvalidPath { path: "/{x}".to_owned() }));
+}
+
+/// How many bytes the bodies of admission reviews may have together.
+const BUDGET: usize = 64 * 1024 * 1024;
+
+/// A part of the budget that a review may have.
+const PART: usize = BUDGET / 16;
+
+/// A review of so many bytes.
+fn sized(bytes: usize) -> Bytes {
+    let mut review = create(json!({"theme": ""}));
+    let rest = bytes - review.to_string().len();
+    review["request"]["object"]["spec"]["theme"] = json!("x".repeat(rest));
+    review.to_string().into()
+}
+
+/// A body of which only the first bytes arrive.
+fn stalled(sent: Bytes) -> Body {
+    let rest = stream::pending::<Result<Bytes, std::io::Error>>();
+    Body::from_stream(stream::iter([Ok(sent)]).chain(rest))
+}
+
+fn assert_asks_to_try_again(answer: &Response) {
+    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.headers()[RETRY_AFTER], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_beyond_the_budget_are_refused_until_others_are_answered() {
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let waiting = Hook::validating::<Website>(Waiting(Arc::clone(&started), dropped));
+    let webhooks = Webhooks::new().validate::<Website>(Failing).hook(waiting.at("/wait"));
+    let webhooks = webhooks.hook(Hook::validating::<Website>(Failing).at("/other").name("b.c.d"));
+    let router = webhooks.router().unwrap();
+    let large = sized(PART);
+    let mut handled: Vec<_> =
+        (0..16).map(|_| Box::pin(send(&router, "/wait", large.clone()))).collect();
+    for request in &mut handled {
+        assert!(request.as_mut().now_or_never().is_none(), "the handler must wait");
+    }
+    // Also those of other webhooks.
+    for path in [VALIDATE, "/other", "/wait"] {
+        let answer = send(&router, path, create(json!({})).to_string()).await;
+        assert_asks_to_try_again(&answer);
+        assert_eq!(body(answer).await["reason"], "TooManyRequests");
+    }
+    handled.pop();
+    assert_eq!(send(&router, VALIDATE, large.clone()).await.status(), 200);
+    assert_eq!(send(&router, VALIDATE, large).await.status(), 200);
+}
+
+#[tokio::test]
+async fn body_counts_until_its_answer_is_sent() {
+    let router = failing_with(FailurePolicy::Fail, PART);
+    let mut answers = Vec::new();
+    for _ in 0..16 {
+        answers.push(send(&router, VALIDATE, sized(PART)).await);
+    }
+    assert_asks_to_try_again(&send(&router, VALIDATE, sized(PART)).await);
+    let answer = answers.pop().expect("an answer");
+    let length: usize = answer.headers()[CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
+    assert_eq!(body(answer).await.to_string().len(), length);
+    assert_eq!(send(&router, VALIDATE, sized(PART)).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_that_does_not_arrive_counts_only_what_was_sent_and_for_ten_seconds() {
+    let router = failing_with(FailurePolicy::Fail, PART);
+    let asked = format!("{VALIDATE}?timeout=30s");
+    let announced = || {
+        let request = Request::post(&asked)
+            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_LENGTH, PART);
+        let request = request.body(stalled(Bytes::new())).unwrap();
+        Box::pin(router.clone().oneshot(request))
+    };
+    let mut silent: Vec<_> = (0..100).map(|_| announced()).collect();
+    for request in &mut silent {
+        assert!(request.as_mut().now_or_never().is_none(), "the body must be waited for");
+    }
+    assert_eq!(send(&router, VALIDATE, sized(PART)).await.status(), 200);
+
+    let part = sized(PART);
+    let mut slow: Vec<_> =
+        (0..16).map(|_| Box::pin(send(&router, &asked, stalled(part.clone())))).collect();
+    for request in &mut slow {
+        assert!(request.as_mut().now_or_never().is_none(), "the body must be waited for");
+    }
+    assert_asks_to_try_again(&send(&router, VALIDATE, "{").await);
+    sleep(Duration::from_secs(10)).await;
+    for request in slow {
+        let answer = request.now_or_never().expect("its time is over");
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+    assert_eq!(send(&router, VALIDATE, part).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversions_take_nothing_from_the_budget_of_admission() {
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    let webhooks = Webhooks::new().validate::<Website>(Failing).convert(conversion);
+    let router = webhooks.router().unwrap();
+    let zeros = Bytes::from(vec![b' '; BUDGET]);
+    let mut large = Box::pin(send(&router, "/convert", stalled(zeros)));
+    assert!(large.as_mut().now_or_never().is_none(), "the body must be waited for");
+    assert_asks_to_try_again(&send(&router, "/convert", " ").await);
+    assert_eq!(send(&router, VALIDATE, create(json!({})).to_string()).await.status(), 200);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(large.await.status(), StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(send(&router, "/convert", " ").await.status(), StatusCode::BAD_REQUEST);
 }

@@ -1,10 +1,12 @@
 //! Metrics, and what is logged.
 
 use std::future::pending;
+use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
+use tokio::time::advance;
 use tracing::Level;
 use windlass_testkit::Log;
 use windlass_webhook::{
@@ -21,6 +23,8 @@ impl Validate<v1::Website> for Counted {
             Some(1) => panic!("as the test wants it"),
             Some(2) => pending().await,
             Some(3) => Verdict::deny("three"),
+            Some(4) => Verdict::undecided("the registry is down"),
+            Some(5) => Verdict::allow().audit("not a key", "x"),
             _ => Verdict::allow(),
         }
     }
@@ -124,4 +128,78 @@ async fn spans_name_the_request_and_neither_they_nor_log_lines_show_content() {
         assert!(logged.contains(field), "{field} is not in {logged}");
     }
     assert!(!logged.contains("hunter2"), "{logged}");
+}
+
+/// Without authentication, anybody who reaches the port can send all of these.
+#[tokio::test(start_paused = true)]
+async fn flood_of_requests_logs_one_line_a_minute_of_each_kind() {
+    let log = Log::start();
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    let conversion = conversion.spoke::<v1alpha1::Website>().keep_unknown_fields();
+    let webhooks = Webhooks::new().validate::<v1::Website>(Counted).convert(conversion);
+    let router = webhooks.router().unwrap();
+    let mut reviews: Vec<_> = [json!(1), json!(2), json!(4), json!(5), json!("x")]
+        .into_iter()
+        .map(|replicas| (VALIDATE, create(json!({"replicas": replicas}))))
+        .collect();
+    let mut other = create(json!({}));
+    other["request"]["resource"]["resource"] = json!("others");
+    reviews.push((VALIDATE, other));
+    let large = "x".repeat(200_000);
+    let unconvertible = json!({"kept-fields.windlass.dev/v2": "{\"spec\":7}"});
+    for (spec, annotations) in [
+        (json!({"hosts": "panic"}), json!({})),
+        (json!({"hosts": 7}), json!({})),
+        (json!({"unknown": large}), json!({})),
+        (json!({}), unconvertible),
+    ] {
+        let object = json!({
+            "apiVersion": "example.com/v1alpha1",
+            "kind": "Website",
+            "metadata": {"name": "x", "annotations": annotations},
+            "spec": spec,
+        });
+        let request =
+            json!({"uid": "u", "desiredAPIVersion": "example.com/v2", "objects": [object]});
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request,
+        });
+        reviews.push(("/convert", review));
+    }
+    let flood = async || {
+        for path in [VALIDATE, "/convert"] {
+            send(&router, path, "{").await;
+            send(&router, path, "").await;
+        }
+        for (path, review) in &reviews {
+            ask(&router, path, review).await;
+        }
+    };
+    flood().await;
+    let kinds = log.lines().len();
+    for line in [
+        "the body is not valid JSON",
+        "the webhook at",
+        "the handler could not decide",
+        "not understood",
+        "the handler panicked",
+        "it took too long",
+        "its key is invalid",
+        "a converter panicked",
+        "a conversion failed",
+        "too large to be kept",
+        "kept fields are not restored",
+    ] {
+        assert!(!log.lines_with(line).is_empty(), "{line} is not in {:#?}", log.lines());
+    }
+    // A slow handler has its ten seconds each time, so not many fit into a minute.
+    for _ in 0..4 {
+        flood().await;
+    }
+    assert_eq!(log.lines().len(), kinds, "{:#?}", log.lines());
+    advance(Duration::from_mins(1)).await;
+    flood().await;
+    assert_eq!(log.lines().len(), 2 * kinds, "{:#?}", log.lines());
+    let panics = log.lines_with("the handler panicked");
+    assert!(panics[1].contains("left_out=4"), "{panics:#?}");
 }
