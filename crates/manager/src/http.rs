@@ -16,8 +16,10 @@
 
 pub mod auth;
 pub(crate) mod checks;
+mod connections;
 pub(crate) mod host;
 pub mod listen;
+mod progress;
 pub mod report;
 pub(crate) mod routes;
 pub mod tls;

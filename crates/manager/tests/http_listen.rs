@@ -1,4 +1,5 @@
-//! Listeners on real sockets: addresses that cannot be bound, TLS, a renewed certificate, a stop.
+//! Listeners on real sockets: addresses that cannot be bound, TLS, a renewed certificate, floods,
+//! a stop.
 
 #[path = "support/tls.rs"]
 mod tls;
@@ -9,18 +10,25 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::http::{Listener, Tls};
+use windlass_webhook::{Admission, Operation, Validate, Verdict, Webhooks};
 
 use tls::issue;
 
 const FLAG: &str = "--metrics-bind-address";
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A listener that serves in the background.
 struct Served {
@@ -164,4 +172,80 @@ async fn plain_request_to_a_tls_port_harms_nobody() {
     let answer = exchange_tls(served.address, &certificate).await.expect("an answer");
     assert!(answer.ends_with("hello"), "{answer}");
     served.stop().await;
+}
+
+/// Connections of clients that want nothing but to hold them.
+async fn flood(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    // Nothing, half a request, a handshake that is cut off, and a request that lacks its body.
+    let openings: [&[u8]; 4] = [
+        b"",
+        b"GET /hello HTTP/1.1\r\nhost:",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"POST /hello HTTP/1.1\r\nhost: test\r\ncontent-length: 9\r\n\r\n",
+    ];
+    let mut streams = Vec::with_capacity(count);
+    for opening in openings.into_iter().cycle().take(count) {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        // The listener may have closed it already.
+        let _ = stream.write_all(opening).await;
+        streams.push(stream);
+    }
+    streams
+}
+
+struct AllowAll;
+
+impl Validate<ConfigMap> for AllowAll {
+    async fn validate(&self, _: Operation<'_, ConfigMap>, _: &Admission) -> Verdict {
+        Verdict::allow()
+    }
+}
+
+/// Asks the webhook for a review, over a connection of its own.
+async fn review(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<Value> {
+    let kind = json!({"group": "", "version": "v1", "kind": "ConfigMap"});
+    let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "kind": kind, "resource": resource, "operation": "CREATE", "name": "x",
+            "userInfo": {"username": "jane"}, "object": object,
+        },
+    })
+    .to_string();
+    let head = format!(
+        "POST /validate--v1-configmap HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        review.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(review.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("an answer with a body");
+    Ok(serde_json::from_str(body).expect("a review"))
+}
+
+#[tokio::test]
+async fn thousand_connections_that_are_held_keep_no_probe_and_no_review_from_its_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = issue(folder.path());
+    let tls = Tls::from_folder(folder.path()).await.expect("a certificate");
+    let webhooks = Webhooks::new().validate::<ConfigMap>(AllowAll);
+    let plain = Served::start(hello(), None).await;
+    let secure = Served::start(webhooks.router().expect("webhooks"), Some(tls)).await;
+    timeout(LIMIT, async {
+        let held = (flood(plain.address, 1000).await, flood(secure.address, 1000).await);
+        let stream = TcpStream::connect(plain.address).await.expect("a connection");
+        assert!(exchange(stream).await.expect("an answer").ends_with("hello"));
+        let stream = tls::connect(secure.address, &certificate).await.expect("a handshake");
+        assert_eq!(review(stream).await.expect("an answer")["response"]["allowed"], true);
+        drop(held);
+    })
+    .await
+    .expect("both must be answered");
+    plain.stop().await;
+    secure.stop().await;
 }

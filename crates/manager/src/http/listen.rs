@@ -1,26 +1,41 @@
 //! An HTTP listener, with or without TLS.
 //!
 //! [`Listener::serve`] accepts connections, and each has a task of its own. A slow client cannot
-//! hold a connection forever: its handshake, the time until the header of a request is complete,
-//! and the whole connection are limited. Connections beyond its limit wait in the backlog
-//! of the operating system until others have ended.
+//! hold a connection forever: handshakes, headers, answers and idle connections have time limits.
+//! Nor can many clients keep others out: when there are as many connections as there may be, one
+//! that is not used is closed for the next (`connections.rs` has the rule), and the listener goes
+//! on accepting.
 
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+#[cfg(target_os = "linux")]
+use procfs::process::{LimitValue, Process};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+use windlass_webhook::LogLimit;
 
+use super::connections::{Connections, Place};
+use super::progress::{Progress, Timed};
 use super::tls::Tls;
 
 /// How long a TLS handshake may take: as long as Go's HTTP client waits for one.
@@ -29,12 +44,18 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The limits of a listener.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// How many connections there may be at a time.
+    /// How many connections there may be at a time, unless the process may have few open files.
     connections: usize,
-    /// How long a connection may wait for a complete header, and so also how long it may be idle.
-    header_timeout: Duration,
-    /// How long a connection may last, so that a client that reads slowly does not hold it forever.
-    /// Other clients reconnect.
+    /// How long a request may be under way before its connection may be closed for another one.
+    busy_min: Duration,
+    /// The largest header, and how much of a body is read at once. With the number of connections,
+    /// it bounds the memory that clients can use.
+    buffer_bytes: usize,
+    /// How long a connection may be idle.
+    idle_timeout: Duration,
+    /// How long a client may take to read an answer.
+    answer_timeout: Duration,
+    /// How long a connection may last. Other clients reconnect.
     lifetime: Option<Duration>,
     /// How long the request that is under way at the end of the lifetime may still take.
     last_request: Duration,
@@ -42,12 +63,18 @@ pub(crate) struct Limits {
     pub(crate) drain: Duration,
 }
 
-/// For probes and scrapes: a few clients with short requests. The header timeout differs from the
-/// usual scrape intervals (15, 30, 60 s): otherwise a scrape would often use a connection that is
-/// just being closed. The drain is a small part of the 30 s that Kubernetes gives to the process.
+/// For probes and scrapes: a few clients with short requests. An honest one is answered within
+/// milliseconds, and the kubelet waits for a second, so what is under way for longer than a tenth
+/// of that makes room. Tokens have one to two kilobytes, with many groups some more. The idle
+/// timeout differs from the usual scrape intervals (15, 30, 60 s): otherwise a scrape would often
+/// use a connection that is just being closed. The drain is a small part of the 30 s that Kubernetes
+/// gives to the process.
 const PROBES: Limits = Limits {
     connections: 128,
-    header_timeout: Duration::from_secs(20),
+    busy_min: Duration::from_millis(100),
+    buffer_bytes: 64 * 1024,
+    idle_timeout: Duration::from_secs(20),
+    answer_timeout: Duration::from_secs(30),
     lifetime: Some(Duration::from_mins(2)),
     last_request: Duration::from_secs(5),
     drain: Duration::from_secs(5),
@@ -55,10 +82,14 @@ const PROBES: Limits = Limits {
 
 /// For webhooks. The API server has a connection for each call under way, and closes one that was
 /// idle for 90 s: the server must not be the first to do so, because the call that is just being
-/// sent would fail. A call takes at most 30 s.
+/// sent would fail. A call takes at most 30 s, and 10 s by default: within half of that, it is not
+/// closed for another one. Its header has some hundred bytes.
 pub(crate) const WEBHOOKS: Limits = Limits {
     connections: 4096,
-    header_timeout: Duration::from_mins(2),
+    busy_min: Duration::from_secs(5),
+    buffer_bytes: 16 * 1024,
+    idle_timeout: Duration::from_mins(2),
+    answer_timeout: Duration::from_secs(30),
     lifetime: None,
     last_request: Duration::ZERO,
     drain: Duration::from_secs(30),
@@ -69,7 +100,10 @@ pub(crate) const WEBHOOKS: Limits = Limits {
 /// that the connection is lost. When the listener stops, it is cut soon.
 pub(crate) const DASHBOARD: Limits = Limits {
     connections: 64,
-    header_timeout: Duration::from_secs(20),
+    busy_min: Duration::from_secs(1),
+    buffer_bytes: 64 * 1024,
+    idle_timeout: Duration::from_secs(20),
+    answer_timeout: Duration::from_secs(90),
     lifetime: Some(Duration::from_mins(2)),
     last_request: Duration::from_secs(65),
     drain: Duration::from_secs(1),
@@ -79,8 +113,9 @@ pub(crate) const DASHBOARD: Limits = Limits {
 /// too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The largest header. Tokens have one to two kilobytes, with many groups some more.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// A listener has at most one in so many of the files that the process may have open: others, and
+/// the connections to the API server, need some as well.
+const OPEN_FILES_SHARE: usize = 4;
 
 /// An address that is bound, and not served yet.
 ///
@@ -187,40 +222,59 @@ impl Listener {
         tls: Option<TlsAcceptor>,
         stop: &CancellationToken,
     ) {
-        let mut connections = JoinSet::new();
+        let limits = self.limits;
+        let max = at_most(limits.connections, open_files_max());
+        let connections = Connections::new(max, limits.busy_min);
+        let mut tasks = JoinSet::new();
         let closed = CancellationToken::new();
-        let mut has_failed = false;
+        // A connection that has no place yet.
+        let mut next = None;
+        let (address, log) = (self.address, LogLimit::new());
         loop {
-            let has_room = connections.len() < self.limits.connections;
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(ended) = connections.join_next() => log_panic(ended),
-                accepted = self.inner.accept(), if has_room => match accepted {
-                    Ok((stream, _)) => {
-                        has_failed = false;
-                        let tls = tls.clone();
-                        let (limits, closed) = (self.limits, closed.clone());
-                        let served = serve_connection(stream, router.clone(), tls, limits, closed);
-                        connections.spawn(served);
-                    }
+                Some(ended) = tasks.join_next() => log_panic(ended, &log),
+                accepted = self.inner.accept(), if next.is_none() => match accepted {
+                    Ok((stream, _)) => next = Some(stream),
+                    // The client has given up, which is no reason to make others wait.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
-                        // One line for each series of failures.
-                        if !has_failed {
-                            let address = self.address;
-                            tracing::warn!(%address, %error, "a connection could not be accepted");
+                        if let Some(line) = log.line("not accepted") {
+                            let left_out = line.left_out;
+                            tracing::warn!(
+                                %address, %error, left_out, "a connection could not be accepted"
+                            );
                         }
-                        has_failed = true;
+                        // It may be this listener that has too many files open.
+                        connections.close_unused();
                         stop.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
                     }
                 },
+                (place, has_closed) = connections.place(), if next.is_some() => {
+                    let stream = next.take().expect("there must be a connection");
+                    let (router, tls, closed) = (router.clone(), tls.clone(), closed.clone());
+                    tasks.spawn(serve_connection(stream, place, router, tls, limits, closed));
+                    if has_closed {
+                        if let Some(line) = log.line("full") {
+                            let left_out = line.left_out;
+                            tracing::warn!(
+                                %address, max, left_out,
+                                "there are too many connections: one was closed for another"
+                            );
+                        }
+                        // A request that came with its connection is read before the next
+                        // connection can be accepted in its place.
+                        tokio::task::yield_now().await;
+                    }
+                }
             }
         }
         // The port is closed first, so that a client whose connection ends reconnects to another
         // replica.
         drop(self.inner);
         closed.cancel();
-        while let Some(ended) = connections.join_next().await {
-            log_panic(ended);
+        while let Some(ended) = tasks.join_next().await {
+            log_panic(ended, &log);
         }
     }
 }
@@ -239,14 +293,39 @@ async fn bind(address: &str) -> io::Result<TcpListener> {
 }
 
 /// Logs the panic of a connection, which logs its errors itself.
-fn log_panic(ended: Result<(), JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "a request could not be answered: please report this bug");
+fn log_panic(ended: Result<(), JoinError>, log: &LogLimit) {
+    if let Err(error) = ended
+        && let Some(line) = log.line("panic")
+    {
+        let message = "a request could not be answered: please report this bug";
+        tracing::error!(%error, left_out = line.left_out, "{message}");
     }
+}
+
+/// So many connections, or fewer if the process may have only so many open files.
+fn at_most(connections: usize, open_files: Option<usize>) -> usize {
+    let share = open_files.map_or(connections, |files| files / OPEN_FILES_SHARE);
+    connections.min(share.max(1))
+}
+
+/// How many files the process may have open, if that is known.
+#[cfg(target_os = "linux")]
+fn open_files_max() -> Option<usize> {
+    let limits = Process::myself().and_then(|process| process.limits()).ok()?;
+    match limits.max_open_files.soft_limit {
+        LimitValue::Value(files) => usize::try_from(files).ok(),
+        LimitValue::Unlimited => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_files_max() -> Option<usize> {
+    None
 }
 
 async fn serve_connection(
     stream: TcpStream,
+    place: Place,
     router: Router,
     tls: Option<TlsAcceptor>,
     limits: Limits,
@@ -254,33 +333,61 @@ async fn serve_connection(
 ) {
     // Nagle's algorithm would only delay answers.
     let _ = stream.set_nodelay(true);
+    let progress = Progress::new(place, limits.answer_timeout);
     let Some(acceptor) = tls else {
-        return serve_requests(stream, router, limits, &stop).await;
+        return serve_requests(stream, router, limits, &progress, &stop).await;
     };
     let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
-    match stop.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) => serve_requests(stream, router, limits, &stop).await,
+    let shaken = tokio::select! {
+        shaken = handshake => shaken,
+        () = stop.cancelled() => return,
+        () = progress.closed() => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => serve_requests(stream, router, limits, &progress, &stop).await,
         // Whoever can reach the port can cause these, so they are no warnings.
-        Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
-        Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
-        None => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-/// Answers the requests of a connection.
+/// Answers the requests of a connection, unless another one gets its place.
 async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     limits: Limits,
+    progress: &Arc<Progress>,
+    stop: &CancellationToken,
+) {
+    tokio::select! {
+        () = answer_requests(stream, router, limits, progress, stop) => {}
+        () = progress.closed() => {}
+    }
+}
+
+async fn answer_requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    limits: Limits,
+    progress: &Arc<Progress>,
     stop: &CancellationToken,
 ) {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .max_header_size(HEADER_BYTES_MAX);
-    let service = TowerToHyperService::new(router);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        .header_read_timeout(limits.idle_timeout)
+        .max_buf_size(limits.buffer_bytes)
+        .max_header_size(limits.buffer_bytes);
+    let service = service_fn(|request: Request<Incoming>| {
+        let (mut router, progress) = (router.clone(), Arc::clone(progress));
+        let request = request.map(|body| Body::new(progress.begin(body)));
+        async move {
+            let answer = router.call(request).await?;
+            Ok::<_, Infallible>(answer.map(|body| progress.answer(body)))
+        }
+    });
+    let stream = TokioIo::new(Timed::new(stream, Arc::clone(progress)));
+    let mut connection = pin!(builder.serve_connection(stream, service));
     let lifetime_is_over = async {
         match limits.lifetime {
             Some(lifetime) => sleep(lifetime).await,
@@ -308,201 +415,5 @@ async fn serve_requests(
 fn log_error(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::routing::get;
-    use futures::FutureExt as _;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
-    use tokio::sync::watch;
-    use tokio::time::Instant;
-
-    use super::*;
-
-    /// How long a connection may last, in seconds.
-    const LIFETIME: u64 = 120;
-
-    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
-
-    /// Serves a connection. Returns its task, and the end of the client.
-    fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
-        connect_with(PROBES, router, stop)
-    }
-
-    fn connect_with(
-        limits: Limits,
-        router: Router,
-        stop: &CancellationToken,
-    ) -> (JoinSet<()>, DuplexStream) {
-        let (client, server) = duplex(1024);
-        let (mut task, stop) = (JoinSet::new(), stop.clone());
-        task.spawn(async move { serve_requests(server, router, limits, &stop).await });
-        (task, client)
-    }
-
-    /// A route that answers after some seconds.
-    fn slow(seconds: u64) -> Router {
-        Router::new().route("/", get(move || sleep(Duration::from_secs(seconds)).map(|()| "a")))
-    }
-
-    fn hello() -> Router {
-        Router::new().route("/", get(|| async { "hello" }))
-    }
-
-    /// How long a connection lasts, in seconds.
-    async fn lifetime(mut task: JoinSet<()>) -> u64 {
-        let start = Instant::now();
-        task.join_next().await.expect("a connection").expect("it must not panic");
-        start.elapsed().as_secs()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn header_that_never_ends_ends_the_connection() {
-        let (task, mut client) = connect(hello(), &CancellationToken::new());
-        client.write_all(b"GET / HTTP/1.1\r\nhost:").await.expect("written");
-        assert_eq!(lifetime(task).await, PROBES.header_timeout.as_secs());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn idle_connection_ends() {
-        let (task, mut client) = connect(hello(), &CancellationToken::new());
-        client.write_all(REQUEST).await.expect("written");
-        assert_eq!(lifetime(task).await, PROBES.header_timeout.as_secs());
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.expect("an answer");
-        assert!(answer.ends_with("hello"), "{answer}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn client_that_does_not_read_the_answer_loses_the_connection() {
-        let long = Router::new().route("/", get(|| async { "long".repeat(1_000_000) }));
-        let (task, mut client) = connect(long, &CancellationToken::new());
-        client.write_all(REQUEST).await.expect("written");
-        assert_eq!(lifetime(task).await, LIFETIME + PROBES.drain.as_secs());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn stream_of_the_dashboard_that_began_within_the_lifetime_ends_by_itself() {
-        let (task, mut client) = connect_with(DASHBOARD, slow(59), &CancellationToken::new());
-        for _ in 0..3 {
-            client.write_all(REQUEST).await.expect("written");
-            let mut answer = vec![0; 1024];
-            let size = client.read(&mut answer).await.expect("an answer");
-            let answer = String::from_utf8_lossy(&answer[..size]);
-            assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with('a'), "{answer:?}");
-        }
-        assert_eq!(lifetime(task).await, 0, "the last answer also ends the connection");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn stop_cuts_the_stream_of_the_dashboard_even_after_its_lifetime() {
-        let stop = CancellationToken::new();
-        let (task, mut client) = connect_with(DASHBOARD, slow(1_000), &stop);
-        client.write_all(REQUEST).await.expect("written");
-        sleep(Duration::from_secs(LIFETIME + 10)).await;
-        stop.cancel();
-        assert_eq!(lifetime(task).await, DASHBOARD.drain.as_secs());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn stop_closes_idle_connections_at_once() {
-        let stop = CancellationToken::new();
-        let (fresh, _client) = connect(hello(), &stop);
-        let (used, mut client) = connect(hello(), &stop);
-        client.write_all(REQUEST).await.expect("written");
-        let mut answer = [0; 8];
-        client.read_exact(&mut answer).await.expect("an answer");
-        tokio::task::yield_now().await;
-        stop.cancel();
-        assert_eq!((lifetime(fresh).await, lifetime(used).await), (0, 0));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn stop_waits_for_a_request_under_way_but_not_forever() {
-        for (takes, lasts, is_answered) in [(3, 3, true), (60, PROBES.drain.as_secs(), false)] {
-            let (stop, start) = (CancellationToken::new(), Instant::now());
-            let (task, mut client) = connect(slow(takes), &stop);
-            client.write_all(REQUEST).await.expect("written");
-            // The handler has begun when the time has moved on.
-            sleep(Duration::from_millis(1)).await;
-            stop.cancel();
-            let mut answer = String::new();
-            client.read_to_string(&mut answer).await.expect("an end");
-            assert_eq!(start.elapsed().as_secs(), lasts);
-            assert_eq!(answer.starts_with("HTTP/1.1 200"), is_answered, "{answer}");
-            lifetime(task).await;
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn header_that_is_too_large_is_refused() {
-        let (task, mut client) = connect(hello(), &CancellationToken::new());
-        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX));
-        // The connection may be closed before everything is written.
-        let _ = client.write_all(header.as_bytes()).await;
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
-        lifetime(task).await;
-    }
-
-    #[tokio::test]
-    async fn connections_beyond_the_bound_wait_for_others_to_end() {
-        let (begun, go_on) = (watch::Sender::new(0), CancellationToken::new());
-        let (count, wait) = (begun.clone(), go_on.clone());
-        let handler = async move || {
-            count.send_modify(|count| *count += 1);
-            wait.cancelled().await;
-            "hello"
-        };
-        let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-        let (address, stop) = (listener.address(), CancellationToken::new());
-        let router = Router::new().route("/", get(handler));
-        let mut serving = JoinSet::new();
-        serving.spawn(listener.serve(router, None, stop.clone()));
-        let mut clients = JoinSet::new();
-        for _ in 0..PROBES.connections + 10 {
-            clients.spawn(async move {
-                let mut client = TcpStream::connect(address).await.expect("a connection");
-                let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-                client.write_all(request).await.expect("written");
-                let mut answer = String::new();
-                client.read_to_string(&mut answer).await.expect("an answer");
-                assert!(answer.ends_with("hello"), "{answer}");
-            });
-        }
-        let full =
-            begun.subscribe().wait_for(|count| *count >= PROBES.connections).await.map(|_| ());
-        full.expect("as many requests as connections");
-        // Others would begin now, if they could.
-        for _ in 0..1000 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(*begun.borrow(), PROBES.connections);
-        go_on.cancel();
-        while let Some(client) = clients.join_next().await {
-            client.expect("every client must get its answer");
-        }
-        stop.cancel();
-        serving.join_next().await.expect("a listener").expect("it must not panic");
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn port_is_closed_before_the_connections() {
-        for _ in 0..100 {
-            let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-            let (address, stop) = (listener.address(), CancellationToken::new());
-            let mut serving = JoinSet::new();
-            serving.spawn(listener.serve(hello(), None, stop.clone()));
-            let mut client = TcpStream::connect(address).await.expect("a connection");
-            client.write_all(REQUEST).await.expect("written");
-            client.read_exact(&mut [0; 8]).await.expect("an answer");
-            stop.cancel();
-            client.read_to_end(&mut Vec::new()).await.expect("an end");
-            TcpStream::connect(address).await.expect_err("the port must be closed");
-            serving.join_next().await.expect("a listener").expect("it must not panic");
-        }
     }
 }

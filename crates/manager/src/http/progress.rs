@@ -1,0 +1,262 @@
+//! How far the requests of a connection are: what its stream, its requests and its answers report.
+//!
+//! ```text
+//!  waiting ─first byte─▶ header ─complete─▶ request ─answered─▶ answer ─all is written─▶ waiting
+//! ```
+//!
+//! A header has [`HEADER_TIMEOUT`], from its first byte: clients keep idle connections open, so the
+//! time in which they send nothing does not count. An answer has the time that the listener gives
+//! it. The stream fails when the time is over, which ends the connection.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::connections::Place;
+
+/// How long a header may take from its first byte. It usually comes in one packet.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How far the requests of a connection are.
+#[derive(Debug)]
+pub(super) struct Progress {
+    place: Place,
+    answer_timeout: Duration,
+    step: Mutex<Step>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// For the first byte of a request.
+    Waiting,
+    Header {
+        until: Instant,
+    },
+    /// The header is complete; the body may not be.
+    Request,
+    /// The answer is being sent. Its last part was made, but not yet written, if `is_made`.
+    Answer {
+        until: Instant,
+        is_made: bool,
+    },
+}
+
+impl Progress {
+    /// Of a new connection. Each answer must be sent within the timeout.
+    pub(super) fn new(place: Place, answer_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self { place, answer_timeout, step: Mutex::new(Step::Waiting) })
+    }
+
+    /// Waits until the connection has to end, because another one got its place.
+    pub(super) async fn closed(&self) {
+        self.place.closed().await;
+    }
+
+    /// A header is complete. Returns the body, which reports when it is complete.
+    pub(super) fn begin<B: Body<Data = Bytes> + Unpin>(self: &Arc<Self>, body: B) -> Received<B> {
+        *self.step() = Step::Request;
+        let body = Received { body, progress: Some(Arc::clone(self)) };
+        if body.is_end_stream() {
+            self.place.set_busy();
+        }
+        body
+    }
+
+    /// The answer is there. Returns its body, which reports when it is made.
+    pub(super) fn answer<B>(self: &Arc<Self>, body: B) -> Sent<B> {
+        *self.step() = Step::Answer { until: Instant::now() + self.answer_timeout, is_made: false };
+        Sent { body, progress: Arc::clone(self) }
+    }
+
+    fn has_read(&self) {
+        let mut step = self.step();
+        if *step == Step::Waiting {
+            *step = Step::Header { until: Instant::now() + HEADER_TIMEOUT };
+        }
+    }
+
+    fn has_flushed(&self) {
+        let mut step = self.step();
+        if matches!(*step, Step::Answer { is_made: true, .. }) {
+            *step = Step::Waiting;
+            drop(step);
+            self.place.set_idle();
+        }
+    }
+
+    /// When the step must be over.
+    fn deadline(&self) -> Option<Instant> {
+        match *self.step() {
+            Step::Header { until } | Step::Answer { until, .. } => Some(until),
+            Step::Waiting | Step::Request => None,
+        }
+    }
+
+    fn step(&self) -> MutexGuard<'_, Step> {
+        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The body of a request.
+pub(super) struct Received<B> {
+    body: B,
+    /// `None` once it is complete.
+    progress: Option<Arc<Progress>>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Received<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if (frame.is_none() || self.body.is_end_stream())
+            && let Some(progress) = self.progress.take()
+            && *progress.step() == Step::Request
+        {
+            progress.place.set_busy();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of an answer.
+pub(super) struct Sent<B> {
+    body: B,
+    progress: Arc<Progress>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Sent<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// hyper drops the body when it has all of it.
+impl<B> Drop for Sent<B> {
+    fn drop(&mut self) {
+        if let Step::Answer { is_made, .. } = &mut *self.progress.step() {
+            *is_made = true;
+        }
+    }
+}
+
+/// The stream of a connection.
+pub(super) struct Timed<S> {
+    stream: S,
+    progress: Arc<Progress>,
+    /// For the deadline of a step, when one was waited for.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Timed<S> {
+    pub(super) fn new(stream: S, progress: Arc<Progress>) -> Self {
+        Self { stream, progress, timer: None }
+    }
+
+    /// What to return while the stream is not ready: an error if the time of the step is over.
+    fn poll_deadline<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let Some(deadline) = self.progress.deadline() else { return Poll::Pending };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
+            Poll::Pending => self.poll_deadline(cx),
+            ready => {
+                if buffer.filled().len() > before {
+                    self.progress.has_read();
+                }
+                ready
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
+            Poll::Pending => self.poll_deadline(cx),
+            ready => ready,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Pending => self.poll_deadline(cx),
+            ready => {
+                self.progress.has_flushed();
+                ready
+            }
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.stream).poll_shutdown(cx) {
+            Poll::Pending => self.poll_deadline(cx),
+            ready => ready,
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.stream).poll_write_vectored(cx, slices) {
+            Poll::Pending => self.poll_deadline(cx),
+            ready => ready,
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
