@@ -18,7 +18,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use windlass_informer::{InformerMetrics, RequestMetrics};
 use windlass_reconciler::ControllerMetrics;
-use windlass_webhook::WebhookMetrics;
+use windlass_webhook::{LogLimit, WebhookMetrics};
 use windlass_workqueue::QueueMetrics;
 
 use crate::election::Leadership;
@@ -43,6 +43,7 @@ pub struct Metrics {
     requests: RequestMetrics,
     webhooks: WebhookMetrics,
     elections: Arc<Elections>,
+    log: LogLimit,
 }
 
 /// The elections that this process takes part in, by the name of the Lease.
@@ -65,7 +66,8 @@ impl Metrics {
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         // The encoder adds `_info`.
         registry.register("windlass_build", "The version of Windlass", version);
-        Self { registry, controllers, informers, requests, webhooks, elections }
+        let log = LogLimit::new();
+        Self { registry, controllers, informers, requests, webhooks, elections, log }
     }
 
     /// The registry, for metrics of your own. Their names must be unique.
@@ -110,8 +112,11 @@ impl Metrics {
     #[must_use]
     pub fn encode(&self) -> String {
         let mut encoded = String::new();
-        if text::encode(&mut encoded, &self.registry).is_err() {
+        if text::encode(&mut encoded, &self.registry).is_err()
+            && let Some(line) = self.log.line("collector")
+        {
             tracing::error!(
+                left_out = line.left_out,
                 "a collector on the registry of the metrics returned an error, so this scrape is \
                  incomplete: check what was registered with Metrics::registry_mut"
             );

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use windlass_informer::{Resource, SharedInformerFactory};
+use windlass_webhook::LogLimit;
 
 use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
@@ -43,6 +44,8 @@ pub(crate) struct State {
     factory: OnceLock<SharedInformerFactory>,
     controllers: OnceLock<Vec<ControllerState>>,
     election: OnceLock<ElectionState>,
+    /// For lines that readers of the state can cause.
+    log: LogLimit,
 }
 
 /// A controller of a manager.
@@ -111,7 +114,12 @@ impl State {
             factory: OnceLock::new(),
             controllers: OnceLock::new(),
             election: OnceLock::new(),
+            log: LogLimit::new(),
         }
+    }
+
+    pub(crate) fn log(&self) -> &LogLimit {
+        &self.log
     }
 
     /// Called when the manager starts. Adds the readiness check `manager`, which passes while the

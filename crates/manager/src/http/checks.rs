@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use tokio::time::timeout;
+use windlass_webhook::LogLimit;
 
 /// How long a check may take. The kubelet waits for one second by default; this bounds how many
 /// checks that hang can accumulate.
@@ -47,6 +48,9 @@ struct Check {
     /// The last reason that was logged, without its numbers, so that it is not logged at every
     /// probe: many reasons have a counter.
     logged: Mutex<Option<String>>,
+    /// Whoever reaches the port can run a check that fails and passes in turn, as often as they
+    /// like.
+    log: LogLimit,
 }
 
 /// The checks of a process. Clones are the same checks.
@@ -78,7 +82,8 @@ impl Checks {
         run: impl Fn() -> F + Send + Sync + 'static,
     ) {
         let run: Run = Box::new(move || Box::pin(run()));
-        let check = Check { name: name.into(), run, logged: Mutex::default() };
+        let check =
+            Check { name: name.into(), run, logged: Mutex::default(), log: LogLimit::new() };
         lock(self.of(probe)).push(Arc::new(check));
     }
 
@@ -169,7 +174,10 @@ impl Check {
             return;
         }
         if let Some(reason) = &reason {
-            tracing::warn!(check = self.name, reason, "a check failed");
+            // If it is left out, the next failure is as new.
+            let Some(line) = self.log.line("failed") else { return };
+            let left_out = line.left_out;
+            tracing::warn!(check = self.name, reason, left_out, "a check failed");
         } else {
             tracing::info!(check = self.name, "a check passes again");
         }
@@ -185,6 +193,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use tokio::time::advance;
     use windlass_testkit::Log;
 
     use super::*;
@@ -246,6 +255,27 @@ mod tests {
             assert!(!ready(&checks, &[], false).await.is_ok);
         }
         assert_eq!(log.lines_with("a check failed").len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_that_fails_and_passes_in_turn_is_logged_once_a_minute() {
+        let (log, count) = (Log::start(), AtomicU32::new(0));
+        let checks = Checks::default();
+        checks.add(Probe::Ready, "flaps", move || {
+            let is_even = count.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
+            let failed = Finding::Failed("even".to_owned());
+            std::future::ready(if is_even { failed } else { Finding::Ok(None) })
+        });
+        for lines in [1, 2] {
+            for _ in 0..10 {
+                ready(&checks, &[], false).await;
+            }
+            let failures = log.lines_with("a check failed");
+            assert_eq!(failures.len(), lines, "{failures:#?}");
+            assert_eq!(log.lines_with("a check passes again").len(), lines);
+            advance(Duration::from_mins(1)).await;
+        }
+        assert!(log.lines_with("a check failed")[1].contains("left_out=4"), "{}", log.text());
     }
 
     #[tokio::test(start_paused = true)]

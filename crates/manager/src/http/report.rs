@@ -37,6 +37,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
 use windlass_informer::SharedInformerFactory;
+use windlass_webhook::LogLimit;
 
 use crate::connect::is_in_pod;
 use crate::election::Leadership;
@@ -107,19 +108,19 @@ impl Report {
         let controllers = selection.controllers.iter().filter_map(|shown| {
             let name = format!("controller {:?}", shown.controller.name());
             let make = || ControllerReport::of(shown, &selection, clock);
-            guarded(name, &mut missing, make)
+            guarded(state.log(), name, &mut missing, make)
         });
         let controllers: Vec<_> = controllers.collect();
         let is_shown = |resource: &str| {
             let mut sources = controllers.iter().flat_map(|controller| &controller.sources);
             selection.is_all || sources.any(|source| source == resource)
         };
-        let informers = guarded("informers".to_owned(), &mut missing, || {
+        let informers = guarded(state.log(), "informers".to_owned(), &mut missing, || {
             let statuses = state.factory().map(SharedInformerFactory::status).unwrap_or_default();
             let reports = statuses.iter().map(|status| InformerReport::of(status, clock));
             reports.filter(|informer| is_shown(&informer.resource)).collect()
         });
-        let troubles = guarded("troubles".to_owned(), &mut missing, || {
+        let troubles = guarded(state.log(), "troubles".to_owned(), &mut missing, || {
             let key = selection.key.as_ref().map(ToString::to_string);
             troubles(state.controllers(), |controller, of| {
                 let mut names = controllers.iter().map(|shown| &shown.name);
@@ -155,10 +156,19 @@ impl LeadershipReport {
 }
 
 /// Makes a part of a report. If that panics, the part is `missing`, and the others are shown.
-fn guarded<T>(part: String, missing: &mut Vec<String>, make: impl FnOnce() -> T) -> Option<T> {
+fn guarded<T>(
+    log: &LogLimit,
+    part: String,
+    missing: &mut Vec<String>,
+    make: impl FnOnce() -> T,
+) -> Option<T> {
     let caught = catch_unwind(AssertUnwindSafe(make));
     if caught.is_err() {
-        tracing::error!(part, "a part of /debug/windlass is missing, because it panicked");
+        if let Some(line) = log.line("part of a report") {
+            let left_out = line.left_out;
+            let message = "a part of /debug/windlass is missing, because it panicked";
+            tracing::error!(part, left_out, "{message}");
+        }
         missing.push(part);
     }
     caught.ok()
@@ -182,8 +192,10 @@ mod tests {
     #[test]
     fn panic_in_one_part_leaves_the_others() {
         let mut missing = Vec::new();
-        let broken = guarded("informers".to_owned(), &mut missing, || -> u8 { panic!("a bug") });
-        assert_eq!((broken, guarded("queue".to_owned(), &mut missing, || 7)), (None, Some(7)));
+        let log = LogLimit::new();
+        let broken = || -> u8 { panic!("a bug") };
+        assert_eq!(guarded(&log, "informers".to_owned(), &mut missing, broken), None);
+        assert_eq!(guarded(&log, "queue".to_owned(), &mut missing, || 7), Some(7));
         assert_eq!(missing, ["informers"]);
     }
 

@@ -67,3 +67,32 @@ pub(super) fn digest<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Dige
     }
     context.finish().as_ref().try_into().expect("SHA-256 must have 32 bytes")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures::FutureExt as _;
+    use tokio::task::unconstrained;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_of_tokens_is_cached_within_the_bound() {
+        let cache = Cache::new();
+        // Some reviews never end.
+        for token in 0..5 * ANSWERS_MAX {
+            let review = async {
+                if token % 2 == 0 {
+                    pending::<()>().await;
+                }
+                (token, Duration::from_mins(1))
+            };
+            let answer = cache.get(digest([token.to_be_bytes()]), review);
+            assert_eq!(unconstrained(answer).now_or_never().is_some(), token % 2 == 1);
+        }
+        assert_eq!(cache.slots.lock().expect("not poisoned").len(), ANSWERS_MAX);
+        let last = digest([(5 * ANSWERS_MAX - 1).to_be_bytes()]);
+        assert_eq!(cache.get(last, pending()).await, 5 * ANSWERS_MAX - 1);
+    }
+}

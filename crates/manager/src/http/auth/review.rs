@@ -10,6 +10,7 @@ use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use windlass_informer::client::safe_message;
+use windlass_webhook::LogLimit;
 
 /// How long a review may take. As in controller-runtime.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +25,7 @@ pub(super) struct Reviews {
     plural: &'static str,
     /// The failure that was logged last, until a review succeeds.
     logged: Mutex<Option<String>>,
+    log: LogLimit,
 }
 
 /// Why a review failed.
@@ -53,6 +55,18 @@ enum ReviewError {
 #[derive(Clone, Copy)]
 pub(super) struct Unavailable;
 
+impl ReviewError {
+    /// For the [`LogLimit`].
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "forbidden",
+            Self::Failed { .. } => "failed",
+            Self::TookTooLong { .. } => "took too long",
+            Self::Unreadable { .. } => "unreadable",
+        }
+    }
+}
+
 impl Reviews {
     pub(super) fn of_tokens(client: kube::Client) -> Self {
         Self::new(client, "authentication.k8s.io", "tokenreviews")
@@ -63,21 +77,30 @@ impl Reviews {
     }
 
     fn new(client: kube::Client, group: &'static str, plural: &'static str) -> Self {
-        Self { client, group, plural, logged: Mutex::default() }
+        Self { client, group, plural, logged: Mutex::default(), log: LogLimit::new() }
     }
 
-    /// Sends a review, and logs a failure, unless the same one was logged last.
+    /// Sends a review, and logs a failure, unless the same one was logged last. Whoever reaches the
+    /// port can cause reviews, also ones that fail and succeed in turn.
     pub(super) async fn create<T>(&self, review: &T) -> Result<T, Unavailable>
     where
         T: Serialize + DeserializeOwned,
     {
         let result = self.send(review).await;
-        let failure = result.as_ref().err().map(ToString::to_string);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(failure) = failure.as_ref().filter(|_| failure != *logged) {
-            tracing::error!("requests are answered with 503, because {failure}");
+        match &result {
+            Ok(_) => *logged = None,
+            Err(error) => {
+                let failure = Some(error.to_string());
+                if failure != *logged
+                    && let Some(line) = self.log.line(error.kind())
+                {
+                    let left_out = line.left_out;
+                    tracing::error!(left_out, "requests are answered with 503, because {error}");
+                    *logged = failure;
+                }
+            }
         }
-        *logged = failure;
         result.map_err(|_| Unavailable)
     }
 
