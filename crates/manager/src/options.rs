@@ -100,6 +100,11 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", env = "WEBHOOK_CERT_PATH")]
     pub webhook_cert_path: Option<PathBuf>,
 
+    /// The file of the certificate authority that signs the API server's client certificate. Then
+    /// webhooks refuse whoever has none, except for conversions, for which the API server sends none
+    #[arg(long, value_name = "FILE", env = "WEBHOOK_CLIENT_CA")]
+    pub webhook_client_ca: Option<PathBuf>,
+
     /// How long the certificates are valid that the operator makes for its webhooks. They are
     /// renewed after half of the time [default: one year]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -220,6 +225,7 @@ impl Default for Options {
             dashboard: None,
             webhook_bind_address: ":9443".to_owned(),
             webhook_cert_path: None,
+            webhook_client_ca: None,
             webhook_cert_lifetime: None,
             webhook_service: None,
             webhook_namespace: None,

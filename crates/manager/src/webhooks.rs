@@ -33,6 +33,7 @@ use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::listen::WEBHOOKS;
+use crate::http::tls::clients::{ClientCa, requires_certificate};
 use crate::http::tls::{self, Tls};
 use crate::http::{Listener, bind};
 use crate::metrics::Metrics;
@@ -40,6 +41,10 @@ use crate::options::{Options, base_url};
 
 /// The flag that sets the address. Errors name it.
 const FLAG: &str = "--webhook-bind-address";
+
+/// The path of conversions. It needs no client certificate: the API server has none for them, as
+/// its configuration of credentials is about admission only.
+const CONVERT_PATH: &str = "/convert";
 
 /// Webhooks, and the name of their configurations, their Service and their Secret.
 pub(crate) struct NamedWebhooks {
@@ -120,11 +125,21 @@ impl BoundWebhooks {
             "serving webhooks"
         );
         let configurations = webhooks.configurations(name, &target).map_err(setup)?;
-        let router =
-            close_connections_when_stopping(webhooks.router().map_err(setup)?, stopping.clone());
+        let mut router = webhooks.router().map_err(setup)?;
         let stop = group.shutdown().token().clone();
+        let clients = client_ca(options).await?;
+        if let Some(clients) = clients.clone() {
+            let converts = webhooks.converted_definitions().next().is_some();
+            router = requires_certificate(router, converts.then_some(CONVERT_PATH));
+            let stop = stop.clone();
+            group.spawn("the authorities of the webhooks' clients", async move {
+                clients.reload_until(&stop).await;
+                Ok(())
+            });
+        }
+        let router = close_connections_when_stopping(router, stopping.clone());
         if let Some(folder) = &options.webhook_cert_path {
-            let tls = Tls::from_folder(folder).await.map_err(setup)?;
+            let tls = Tls::from_folder(folder).await.map_err(setup)?.clients(clients);
             add_check_of_files(checks, tls.clone());
             group.spawn("the HTTP server of the webhooks", async move {
                 listener.serve(router, Some(tls), stop).await;
@@ -156,7 +171,7 @@ impl BoundWebhooks {
             tracing::warn!("webhooks: {error}; this is tried again");
         }
         SelfTest::new(listener.address(), tested, served.clone()).add_to(checks);
-        let (acceptor, until) = (tls::acceptor(served.resolver()), stop.clone());
+        let (acceptor, until) = (tls::acceptor(served.resolver(), clients.as_ref()), stop.clone());
         group.spawn("the HTTP server of the webhooks", async move {
             listener.accept(router, Some(acceptor), &until).await;
             Ok(())
@@ -167,6 +182,14 @@ impl BoundWebhooks {
         });
         Ok(Registration { named, target, configurations, made: Some(served) })
     }
+}
+
+/// The authorities of clients; an empty option is none.
+async fn client_ca(options: &Options) -> Result<Option<ClientCa>, ManagerError> {
+    let file = options.webhook_client_ca.as_deref().filter(|file| !file.as_os_str().is_empty());
+    let Some(file) = file else { return Ok(None) };
+    let unusable = |error| ManagerError::Setup(format!("--webhook-client-ca: {error}"));
+    ClientCa::from_file(file).await.map(Some).map_err(unusable)
 }
 
 /// Once the manager is stopping, adds `Connection: close` to every response. The API server then

@@ -16,8 +16,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
+use axum::{Extension, Router};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -37,6 +37,7 @@ use windlass_webhook::LogLimit;
 use super::connections::{Connections, Place};
 use super::progress::{Progress, Timed};
 use super::tls::Tls;
+use super::tls::clients::VerifiedClient;
 
 /// How long a TLS handshake may take: as long as Go's HTTP client waits for one.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -344,7 +345,12 @@ async fn serve_connection(
         () = progress.closed() => return,
     };
     match shaken {
-        Ok(Ok(stream)) => serve_requests(stream, router, limits, &progress, &stop).await,
+        Ok(Ok(stream)) => {
+            // It was verified, or the handshake would have failed.
+            let is_known = stream.get_ref().1.peer_certificates().is_some();
+            let router = if is_known { router.layer(Extension(VerifiedClient)) } else { router };
+            serve_requests(stream, router, limits, &progress, &stop).await;
+        }
         // Whoever can reach the port can cause these, so they are no warnings.
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),

@@ -8,6 +8,7 @@
 //! Files are compared by content. The kubelet replaces a symlink in their path, which file watches
 //! miss.
 
+pub(crate) mod clients;
 mod pair;
 #[cfg(test)]
 mod tests;
@@ -22,10 +23,13 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::server::{
+    ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert,
+};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_util::sync::CancellationToken;
 
+use self::clients::ClientCa;
 pub use self::pair::TlsError;
 use self::pair::{Files, Pair};
 
@@ -42,6 +46,7 @@ pub struct Tls {
     /// `None` if the certificate was generated.
     files: Option<Arc<Files>>,
     current: Arc<Current>,
+    clients: Option<ClientCa>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     reload_period: Duration,
 }
@@ -117,7 +122,8 @@ impl Tls {
 
     fn new(files: Option<Files>, pair: Pair) -> Self {
         let (files, current) = (files.map(Arc::new), Arc::new(Current(pair.into())));
-        Self { files, current, clock: Arc::new(Timestamp::now), reload_period: RELOAD_PERIOD }
+        let clock = Arc::new(Timestamp::now);
+        Self { files, current, clients: None, clock, reload_period: RELOAD_PERIOD }
     }
 
     /// How often the files are read. Default: every 10 s.
@@ -133,6 +139,12 @@ impl Tls {
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// Verifies the certificates of clients that have one. Whoever serves the listener refuses the
+    /// others, and [reloads](ClientCa::reload_until) the authorities.
+    pub(crate) fn clients(self, clients: Option<ClientCa>) -> Self {
+        Self { clients, ..self }
     }
 
     /// Whether the certificate in use is valid now.
@@ -172,7 +184,8 @@ impl Tls {
 
     /// The acceptor for the handshakes of a listener.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        acceptor(Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>)
+        let resolver = Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>;
+        acceptor(resolver, self.clients.as_ref())
     }
 
     /// Reloads the files periodically, and logs problems of the certificate. Each problem is logged
@@ -208,14 +221,22 @@ impl Tls {
     }
 }
 
-/// Does handshakes, and asks clients for no certificate.
-pub(crate) fn acceptor(resolver: Arc<dyn ResolvesServerCert>) -> TlsAcceptor {
+/// Does handshakes, and verifies the certificates of clients that have one, if `clients` are given.
+pub(crate) fn acceptor(
+    resolver: Arc<dyn ResolvesServerCert>,
+    clients: Option<&ClientCa>,
+) -> TlsAcceptor {
     let mut config = ServerConfig::builder_with_provider(default_provider().into())
         .with_safe_default_protocol_versions()
         .expect("ring must support the default versions of TLS")
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients.map_or(Arc::new(NoClientAuth), ClientCa::verifier))
         .with_cert_resolver(resolver);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if clients.is_some() {
+        // A resumed session would not be verified again when the authorities change.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     TlsAcceptor::from(Arc::new(config))
 }
 

@@ -103,7 +103,7 @@ mod tests {
         let (address, stop) = (listener.address(), CancellationToken::new());
         let checks = Checks::default();
         SelfTest::new(address, "hooks".to_owned(), expected.clone()).add_to(&checks);
-        let acceptor = tls::acceptor(presented.resolver());
+        let acceptor = tls::acceptor(presented.resolver(), None);
         let (tasks, until) = (TaskTracker::new(), stop.clone());
         tasks.spawn(async move {
             listener.accept(axum::Router::new(), Some(acceptor), &until).await;

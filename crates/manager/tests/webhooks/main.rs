@@ -2,6 +2,7 @@
 
 mod admission;
 mod certificates;
+mod clients;
 mod configurations;
 mod gadgets;
 mod stopping;
