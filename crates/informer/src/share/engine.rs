@@ -215,6 +215,13 @@ impl Engine {
         Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
     }
 
+    /// What lists the metadata of the objects in a namespace, or all.
+    pub(crate) fn metadata_source(&self, namespace: Option<&str>) -> Arc<dyn ListWatch> {
+        self.object_source
+            .list_watch(&self.resource, &self.options, true, namespace)
+            .expect("the selection must have been checked when the informer was made")
+    }
+
     /// The position of the feed that watches a namespace, if there is one.
     pub(crate) fn position_of(&self, namespace: Option<&str>) -> Option<&FeedPosition> {
         let mut positions = self.feeds.iter().map(|feed| &*feed.position);
