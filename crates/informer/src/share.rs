@@ -11,3 +11,4 @@ pub(crate) mod overlay;
 pub(crate) mod position;
 pub(crate) mod registration;
 pub(crate) mod registry;
+pub(crate) mod server_check;

@@ -14,6 +14,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{DynamicObject, GroupVersionKind, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByOwner, Head, Index, Selector, Uid};
 use windlass_informer::source::{KubeListWatch, Request};
@@ -24,7 +25,7 @@ use windlass_informer::{
 use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
 
 use gated::Gated;
-use replica::{Content, Replica, cache_of, server_has, until};
+use replica::{Content, PATIENCE, Replica, cache_of, server_has, until};
 use server::{create, create_config};
 
 /// A namespace of its own, and a client.
@@ -582,6 +583,86 @@ async fn versions_of_a_handler_never_go_back_while_watches_are_cut() {
         assert_eq!((replica.went_back(), replica.broken()), (0, vec![]));
         let counts = informer.status().feeds[0].counts;
         assert_eq!(counts.lists, 1, "a cut watch is resumed, not listed anew: {counts:?}");
+    })
+    .await;
+}
+
+/// As after a failover: somebody else has written, and the watch has not delivered it.
+#[tokio::test]
+async fn wait_for_what_the_server_has_ends_when_the_cache_shows_every_kind_of_change() {
+    on_each_cluster(async |cluster| {
+        let (namespace, client) = in_namespace(&cluster).await;
+        let api = configs(&client, &namespace);
+        for number in 0..7 {
+            create_config(&client, &namespace, &format!("early-{number}"), "red").await;
+        }
+        let resource = Resource::of::<ConfigMap>();
+        let source = KubeListWatch::new(client.clone(), resource.clone());
+        let source = Gated::new(source.namespace(&namespace).expect("a namespace"));
+        // One page.
+        let config = ReflectorConfig { page_size: 100, ..quick() };
+        let options = InformerOptions::new().reflector(config);
+        let informer = SharedInformer::<ConfigMap>::with_source(source.clone(), resource, options);
+        let informer = informer.expect("valid");
+        running(&informer, async {
+            informer.wait_for_sync().await.expect("it syncs");
+            let mut lists = 0;
+            for change in ["create", "change", "delete", "replace"] {
+                source.hold_watches(true);
+                match change {
+                    "create" => drop(create_config(&client, &namespace, "late", "green").await),
+                    "change" => label(&api, "early-0", "blue").await,
+                    "delete" => delete(&api, "early-1").await,
+                    _ => {
+                        delete(&api, "early-2").await;
+                        create_config(&client, &namespace, "early-2", "red").await;
+                    }
+                }
+                let wanted = server_has(&api, &ListParams::default()).await.expect("a list");
+                assert_ne!(cache_of(&informer), wanted, "{change}");
+                let is_current = async {
+                    informer.cache().wait_until_current().await.expect("a list");
+                    assert_eq!(cache_of(&informer), wanted, "{change}");
+                };
+                let let_go = async {
+                    let read = source.wait_for_list(lists).await;
+                    source.hold_watches(false);
+                    read
+                };
+                ((), lists) = tokio::join!(is_current, let_go);
+            }
+            // There is nothing to wait for any more.
+            source.hold_watches(true);
+            informer.cache().wait_until_current().await.expect("a list");
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn wait_for_what_the_server_has_reads_all_pages() {
+    on_each_cluster(async |cluster| {
+        let (namespace, client) = in_namespace(&cluster).await;
+        for number in 0..7 {
+            create_config(&client, &namespace, &format!("early-{number}"), "red").await;
+        }
+        let resource = Resource::of::<ConfigMap>();
+        let source = KubeListWatch::new(client.clone(), resource.clone());
+        let source = Gated::new(source.namespace(&namespace).expect("a namespace"));
+        let options = InformerOptions::new().reflector(quick());
+        let informer = SharedInformer::<ConfigMap>::with_source(source.clone(), resource, options);
+        let informer = informer.expect("valid");
+        running(&informer, async {
+            informer.wait_for_sync().await.expect("it syncs");
+            // Otherwise the objects of the other pages would seem to be deleted.
+            let current = timeout(PATIENCE, async { informer.cache().wait_until_current().await });
+            current.await.expect("it is current").expect("a list");
+            let asked = source.requests();
+            let lists = asked.iter().filter(|asked| matches!(asked, Request::List(_))).count();
+            assert_eq!(lists, 3, "{asked:?}");
+        })
+        .await;
     })
     .await;
 }

@@ -502,3 +502,44 @@ async fn the_output_of_a_credential_command_is_never_shown() {
 fn the_debug_output_of_a_stack_shows_settings_only() {
     assert!(format!("{:?}", ClientStack::new()).contains("request_timeout: 30s"));
 }
+
+/// Panics if a request to `/panics` is sent through it, and refuses to be ready after one to
+/// `/refuses`.
+struct Faulty {
+    inner: HttpService,
+    refuses: bool,
+}
+
+impl Service<Request<Body>> for Faulty {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = <HttpService as Service<Request<Body>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if std::mem::take(&mut self.refuses) {
+            return Poll::Ready(Err("it is not ready".into()));
+        }
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        assert_ne!(request.uri().path(), "/panics", "a layer that does not like it");
+        self.refuses = request.uri().path() == "/refuses";
+        self.inner.call(request)
+    }
+}
+
+/// FAULTS 20: a background task dies. One task calls the layers for all clones of a client.
+#[tokio::test(start_paused = true)]
+async fn layer_that_panics_or_is_not_ready_fails_one_request() {
+    let cluster = TestCluster::embedded();
+    let layer = layer_fn(|inner| Faulty { inner, refuses: false });
+    let client = client_of(&cluster, ClientStack::new().layer(layer));
+    let error = client.send(get("/panics")).await.expect_err("it panics").to_string();
+    assert!(error.contains("a layer of the client panicked"), "{error}");
+    client.clone().send(get(CONFIGS)).await.expect("the client lives");
+    client.send(get("/refuses")).await.expect("an answer");
+    let error = client.send(get(CONFIGS)).await.expect_err("it is not ready").to_string();
+    assert!(error.contains("it is not ready"), "{error}");
+    client.send(get(CONFIGS)).await.expect("the client lives");
+}

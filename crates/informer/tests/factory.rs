@@ -638,6 +638,29 @@ async fn transform_that_panics_breaks_its_informer_visibly() {
     factory.shut_down().await;
 }
 
+/// FAULTS 20: a background task dies. A panic of a handler is caught, and this one panics again when
+/// its message is dropped, in the task.
+#[tokio::test(start_paused = true)]
+async fn task_of_a_handler_that_panics_breaks_its_informer_visibly() {
+    struct PanicsAgain;
+    impl Drop for PanicsAgain {
+        fn drop(&mut self) {
+            panic!("a message that does not like to be dropped");
+        }
+    }
+    let cluster = Cluster::with(&["a"]).await;
+    let factory = SharedInformerFactory::new(cluster.client.clone());
+    let informer = factory.informer::<ConfigMap>().expect("an informer");
+    let panics = |_: Event<ConfigMap>| std::panic::panic_any(PanicsAgain);
+    informer.add_handler(panics).expect("it has not stopped");
+    factory.start();
+    let failure = tokio::time::timeout(Duration::from_hours(1), factory.wait_for_failure());
+    let failure = failure.await.expect("it is noticed");
+    assert_eq!(failure.resource, config_maps());
+    assert_eq!(informer.status().phase, InformerPhase::Failed(failure.message));
+    factory.shut_down().await;
+}
+
 /// FAULTS 20: a background task dies.
 #[tokio::test(start_paused = true)]
 async fn index_that_panics_breaks_its_informer_visibly() {

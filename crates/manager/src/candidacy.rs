@@ -37,7 +37,10 @@ pub(crate) struct Candidacy {
 /// A change of the leadership.
 pub(crate) enum LeadershipChange {
     /// This replica leads.
-    Leads,
+    Leads {
+        /// Whether another one may have led since the caches of this one were filled.
+        is_failover: bool,
+    },
     /// This replica no longer leads.
     Lost(OnLostLeadership),
     /// The election panicked.
@@ -102,7 +105,7 @@ impl Candidacy {
             }
             () = leads, if !self.is_leading => {
                 self.is_leading = true;
-                LeadershipChange::Leads
+                LeadershipChange::Leads { is_failover: self.elector.has_waited() }
             }
         }
     }

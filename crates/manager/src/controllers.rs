@@ -57,6 +57,8 @@ pub trait AnyController: Send + Sync {
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
     /// [`Controller::run`].
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
+    /// [`Controller::take_over`].
+    fn take_over(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
     /// [`Controller::plan`].
     fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
 }
@@ -139,6 +141,10 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(Controller::run(self, shutdown))
+    }
+
+    fn take_over(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(Controller::take_over(self, shutdown))
     }
 
     fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>> {

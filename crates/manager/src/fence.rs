@@ -76,6 +76,11 @@ impl Fence {
         self.times().open_until.is_some_and(|until| Instant::now() < until)
     }
 
+    /// Whether the time of the fence has passed, and nobody has closed it.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.times().open_until.is_some_and(|until| Instant::now() >= until)
+    }
+
     /// Until when a write that has started may be under way.
     fn writes_until(&self) -> Instant {
         self.times().writes_until.unwrap_or_else(Instant::now)

@@ -40,6 +40,7 @@ mod service;
 mod signals;
 mod state;
 mod task;
+mod watchdog;
 mod webhooks;
 
 pub use candidacy::OnLostLeadership;

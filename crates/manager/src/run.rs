@@ -26,14 +26,19 @@ use crate::manager::Manager;
 use crate::options::Options;
 use crate::rights::{Review, Rights};
 use crate::service::Service;
-use crate::signals::stop_on_signals;
+use crate::signals::{EXIT_BY_FORCE, stop_on_signals};
 use crate::state::Phase;
+use crate::watchdog::wait_until_overdue;
 
 /// How long a manager that could not be started asks for missing rights before it ends.
 const REVIEW_MAX: Duration = Duration::from_secs(5);
 
 impl Manager {
     /// Runs until a signal or a failure.
+    ///
+    /// The process itself ends with status 130 at a second signal, and with status 1 if something
+    /// keeps it from ending: a run or a task that blocks its thread and does not end within the
+    /// grace period, or after the leadership is lost.
     ///
     /// # Errors
     /// Returns an error if a part cannot start, fails or panics, or if the leadership is lost. The
@@ -44,7 +49,9 @@ impl Manager {
     pub async fn run(self) -> Result<(), ManagerError> {
         let logs = self.init_logs()?;
         let (stop, has_ended) = (CancellationToken::new(), CancellationToken::new());
-        stop_on_signals(stop.clone(), has_ended.clone())
+        let grace = self.options.grace_period.saturating_add(self.options.webhook_drain);
+        let overdue = wait_until_overdue(Arc::clone(&self.state), stop.clone(), grace);
+        stop_on_signals(stop.clone(), has_ended.clone(), overdue)
             .map_err(|error| ManagerError::Setup(format!("signals cannot be received: {error}")))?;
         let ended = Box::pin(run(self, stop)).await;
         has_ended.cancel();
@@ -54,7 +61,7 @@ impl Manager {
             // Dropping the runtime would block on that thread forever.
             tracing::error!("the process ends by force: {error}");
             drop(logs);
-            std::process::exit(1);
+            std::process::exit(EXIT_BY_FORCE);
         }
         ended
     }

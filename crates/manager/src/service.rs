@@ -168,9 +168,9 @@ impl Service {
             return error;
         }
         state.set_phase(Phase::Running);
-        self.start(false);
+        self.start(false, false);
         if self.election.is_none() {
-            self.start(true);
+            self.start(true, false);
             return tokio::select! {
                 failure = self.every_replica.wait_for_failure() => failure,
                 failure = self.leader.wait_for_failure() => failure,
@@ -199,7 +199,7 @@ impl Service {
                 }
                 failure = self.factory.wait_for_failure() => return failure.into(),
                 change = election.wait_for_change() => match change {
-                    LeadershipChange::Leads => self.start(true),
+                    LeadershipChange::Leads { is_failover } => self.start(true, is_failover),
                     LeadershipChange::Lost(OnLostLeadership::End) => {
                         warn_after_loss(&failures);
                         return ManagerError::LostLeadership;
@@ -220,8 +220,9 @@ impl Service {
         }
     }
 
-    /// Starts the controllers and tasks that need leadership, or those that do not.
-    fn start(&mut self, needs_leadership: bool) {
+    /// Starts the controllers and tasks that need leadership, or those that do not. After a failover
+    /// the caches may not show what the last leader has written.
+    fn start(&mut self, needs_leadership: bool, is_failover: bool) {
         let (group, client) = if needs_leadership {
             (&mut self.leader, &self.leader_client)
         } else {
@@ -233,7 +234,10 @@ impl Service {
                 let (controller, shutdown) = (Arc::clone(controller), shutdown.clone());
                 let name = format!("controller {:?}", controller.name());
                 group.spawn(name, async move {
-                    let ended = controller.run(shutdown).await;
+                    let ended = match is_failover {
+                        true => controller.take_over(shutdown).await,
+                        false => controller.run(shutdown).await,
+                    };
                     let name = controller.name().to_owned();
                     ended.map_err(|error| ManagerError::Controller { name, error })
                 });

@@ -9,21 +9,27 @@ use tokio_util::sync::CancellationToken;
 /// The exit status after a second signal, as shells report a process that Ctrl-C has ended.
 const EXIT_AT_ONCE: i32 = 130;
 
+/// The exit status of a process that cannot end by itself.
+pub(crate) const EXIT_BY_FORCE: i32 = 1;
+
 /// Cancels `stop` at the first signal (Ctrl-C, or SIGTERM, which Kubernetes sends to stop a pod),
 /// and ends the process at the second one. Once `has_ended` is cancelled, the first signal ends it.
 ///
 /// It listens on a thread with a runtime of its own. So a second signal also ends a process whose
-/// threads are all blocked, or whose runtime waits for a blocking task while it is dropped.
+/// threads are all blocked, or whose runtime waits for a blocking task while it is dropped. If
+/// `overdue` ends before `has_ended` is cancelled, the process ends by force, too.
 pub(crate) fn stop_on_signals(
     stop: CancellationToken,
     has_ended: CancellationToken,
+    overdue: impl Future<Output = &'static str> + Send + 'static,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _guard = runtime.enter();
         Signals::listen()?
     };
-    let listen = async move {
+    let ended = has_ended.clone();
+    let end_by_signal = async move {
         let first = signals.next().await;
         if !has_ended.is_cancelled() {
             tracing::info!(signal = first, "stopping; a second signal ends the process at once");
@@ -31,10 +37,20 @@ pub(crate) fn stop_on_signals(
             let second = signals.next().await;
             tracing::warn!(signal = second, "a second signal: the process ends at once");
         }
-        std::process::exit(EXIT_AT_ONCE);
+        EXIT_AT_ONCE
+    };
+    let listen = async move {
+        tokio::select! {
+            status = end_by_signal => status,
+            Some(what) = ended.run_until_cancelled(overdue) => {
+                tracing::error!("the process ends by force: {what}; every thread may be blocked");
+                EXIT_BY_FORCE
+            }
+        }
     };
     let name = "windlass-signals".to_owned();
-    thread::Builder::new().name(name).spawn(move || runtime.block_on(listen)).map(drop)
+    let thread = thread::Builder::new().name(name);
+    thread.spawn(move || std::process::exit(runtime.block_on(listen))).map(drop)
 }
 
 #[cfg(unix)]

@@ -10,6 +10,7 @@ use windlass_webhook::LogLimit;
 
 use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
+use crate::fence::Fence;
 use crate::http::checks::{Checks, Finding, Probe};
 
 /// The phase of a manager.
@@ -66,6 +67,7 @@ pub(crate) struct ElectionState {
     pub(crate) lease: String,
     pub(crate) identity: String,
     pub(crate) leadership: watch::Receiver<Leadership>,
+    pub(crate) fence: Fence,
 }
 
 /// A view of a running manager. See [`Manager::view`](crate::Manager::view).
@@ -179,8 +181,8 @@ impl State {
     /// Called once, if there is an election.
     pub(crate) fn set_election(&self, elector: &Elector) {
         let (lease, identity) = (elector.lease(), elector.identity().to_owned());
-        let _ =
-            self.election.set(ElectionState { lease, identity, leadership: elector.leadership() });
+        let (leadership, fence) = (elector.leadership(), elector.fence().clone());
+        let _ = self.election.set(ElectionState { lease, identity, leadership, fence });
     }
 
     pub(crate) fn election(&self) -> Option<&ElectionState> {

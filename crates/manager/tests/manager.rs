@@ -261,6 +261,31 @@ async fn task_that_panics_stops_the_rest_and_is_named() {
     assert_eq!(text, "task \"broken\" panicked, which is a bug in it: it is broken");
 }
 
+/// Panics. Its worker catches that, and panics itself when it drops the message.
+struct BreaksItsWorker;
+
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        panic!("a message that does not like to be dropped");
+    }
+}
+
+impl Reconcile<ConfigMap> for BreaksItsWorker {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
+        std::panic::panic_any(PanicsAgain)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_panics_stops_the_rest_and_its_controller_is_named() {
+    let server = server().await;
+    let broken = manager(&server).controller(maps().workers(3), BreaksItsWorker);
+    let text = start(broken).failed().await.to_string();
+    assert!(text.starts_with("controller \"configmap\" panicked, which is a bug in it"), "{text}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn closure_of_a_task_that_panics_is_named_and_the_lease_is_released() {
     let server = server().await;

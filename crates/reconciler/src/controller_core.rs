@@ -4,6 +4,7 @@
 //! Handlers of informers and streams hold only the enqueuer: a reference to the core would be a
 //! cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -65,6 +66,9 @@ pub(crate) struct ControllerCore {
     pub(crate) client: Client,
     pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
+    /// Set after a failover, until the caches show what the last leader has written: the runs that
+    /// begin meanwhile report `cache_behind`.
+    pub(crate) is_catching_up: AtomicBool,
     /// The owners whose retired kinds were already searched.
     pub(crate) checked_owners: Mutex<LruCache<Uid, ()>>,
     pub(crate) applied: Applied,

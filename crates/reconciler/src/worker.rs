@@ -8,6 +8,7 @@ mod settle;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -144,7 +145,7 @@ impl<K: ObjectType> Work<K> {
             causes,
             causes_omitted: lease.causes_omitted(),
             attempt: core.enqueuer.queue.failures(lease.key()) + 1,
-            is_behind,
+            is_behind: is_behind || core.is_catching_up.load(Ordering::Relaxed),
             shutdown: shutdown.clone(),
             plan: core.plan.get().map(|_| PlanRecorder::new()),
             origin: SpanOrigin::default(),

@@ -1,10 +1,12 @@
 //! The untyped core of an informer: its feeds, cache and handlers, and how it starts and stops.
 //!
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
-//! does the resyncs and supervises the others. A feed that panics fails the whole informer.
+//! does the resyncs and supervises the others. One that panics fails the whole informer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 
+use futures::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -51,6 +53,8 @@ pub(crate) struct Engine {
     tasks: OnceLock<(TaskTracker, Handle)>,
     /// Whether the observers were told that the informer exists.
     created: Once,
+    /// Cancelled when the task of a handler panics.
+    handler_has_panicked: CancellationToken,
     /// Notified when a handler has joined: its resync may be the next one that is due.
     joined: Notify,
 }
@@ -94,6 +98,7 @@ impl Engine {
             feeds,
             tasks: OnceLock::new(),
             created: Once::new(),
+            handler_has_panicked: CancellationToken::new(),
             joined: Notify::new(),
             options,
             metadata_only: Mutex::new(metadata_only),
@@ -204,6 +209,16 @@ impl Engine {
     fn start_handlers(&self) {
         if let Some((tracker, runtime)) = self.tasks.get() {
             for task in self.cache.take_tasks() {
+                // The handler is called behind a guard of its own, so this is a panic of the task.
+                let has_panicked = self.handler_has_panicked.clone();
+                let task = AssertUnwindSafe(task).catch_unwind();
+                let task = task.map(move |ended| {
+                    if let Err(panic) = ended {
+                        has_panicked.cancel();
+                        // Dropping it may panic again.
+                        std::mem::forget(panic);
+                    }
+                });
                 tracker.spawn_on(task, runtime);
             }
         }
@@ -213,6 +228,13 @@ impl Engine {
     pub(crate) fn ingest(&self) -> Ingest {
         let transform = self.options.transform.clone();
         Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
+    }
+
+    /// What lists the metadata of the objects in a namespace, or all.
+    pub(crate) fn metadata_source(&self, namespace: Option<&str>) -> Arc<dyn ListWatch> {
+        self.object_source
+            .list_watch(&self.resource, &self.options, true, namespace)
+            .expect("the selection must have been checked when the informer was made")
     }
 
     /// The position of the feed that watches a namespace, if there is one.
@@ -293,8 +315,9 @@ impl Engine {
                 Some(ended) = feeds.join_next() => {
                     // Only a runtime that ends cancels a feed, and that is no failure.
                     let panicked = ended.is_err_and(|error| error.is_panic());
-                    return panicked.then(|| FEED_PANICKED.to_owned());
+                    return panicked.then(|| TASK_PANICKED.to_owned());
                 }
+                () = self.handler_has_panicked.cancelled() => return Some(TASK_PANICKED.to_owned()),
                 () = self.joined.notified() => {}
                 () = resync => {}
             }
@@ -366,4 +389,4 @@ impl Drop for Engine {
 }
 
 /// The message of the panic is not repeated, because it may show an object.
-const FEED_PANICKED: &str = "a task of the informer panicked, as its own message says";
+const TASK_PANICKED: &str = "a task of the informer panicked, as its own message says";

@@ -15,6 +15,7 @@ mod body;
 mod credentials;
 mod error;
 mod explain;
+mod guard;
 mod message;
 mod observer;
 mod proxy;
@@ -45,6 +46,7 @@ pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 
 use body::erase_body;
+use guard::Guard;
 use rate::Rate;
 use send::Sender;
 use transport::Transport;
@@ -227,7 +229,7 @@ impl ClientStack {
             }
         };
         let stack = self.layers.iter().rev().fold(stack, |stack, layer| layer(stack));
-        kube::Client::new(stack, default_namespace)
+        kube::Client::new(Guard::new(stack), default_namespace)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -48,6 +49,8 @@ pub struct Elector {
     fence: Fence,
     leadership: watch::Sender<Leadership>,
     trouble: watch::Sender<Option<String>>,
+    /// See [`Elector::has_waited`].
+    has_waited: Arc<AtomicBool>,
 }
 
 /// How long a release may take, so that an unreachable server does not delay the end of a process.
@@ -171,6 +174,7 @@ impl ElectorBuilder {
             fence: Fence::new(timing.write_grace()),
             leadership: watch::Sender::new(Leadership::Standby { leader: None }),
             trouble: watch::Sender::default(),
+            has_waited: Arc::default(),
         })
     }
 }
@@ -225,6 +229,12 @@ impl Elector {
         self.trouble.subscribe()
     }
 
+    /// Whether this replica has waited for the leadership, or has lost it: another replica may have
+    /// led meanwhile.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.has_waited.load(Ordering::Relaxed)
+    }
+
     /// An elector of the same replica with the same fence, for its next run. After a lost
     /// leadership, all leader-only work must have ended first.
     pub(crate) fn next_run(&self) -> Self {
@@ -239,6 +249,7 @@ impl Elector {
             fence: self.fence.clone(),
             leadership: self.leadership.clone(),
             trouble: self.trouble.clone(),
+            has_waited: Arc::clone(&self.has_waited),
         }
     }
 
@@ -290,6 +301,9 @@ impl Run {
         loop {
             let next = self.contest.next(Instant::now(), (self.elector.clock)());
             self.publish();
+            if self.contest.leads_until().is_none() && matches!(next, Step::Wait(_) | Step::Lost) {
+                self.elector.has_waited.store(true, Ordering::Relaxed);
+            }
             match next {
                 Step::Wait(until) => sleep_until(until).await,
                 Step::Lost => return,

@@ -2,8 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -11,9 +14,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
+use kube::client::Body;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
 use tokio::time::{advance, pause, resume, sleep, timeout};
+use tower::layer::layer_fn;
+use tower::{Service as _, service_fn};
+use windlass_informer::ClientStack;
+use windlass_informer::client::HttpService;
 use windlass_testkit::{Log, TestCluster};
 
 use crate::gadgets::kinds::{v1, v2};
@@ -169,4 +177,40 @@ async fn files_are_served_and_read_again_and_their_bundle_is_somebody_elses() {
     timeout(LIMIT, reloaded).await.expect("the files must be read again");
     replica.wait_for_readyz("[+]webhooks ok").await;
     replica.end().await;
+}
+
+/// FAULTS 20: a background task dies. The task polls the futures that the layer returns.
+#[tokio::test]
+async fn task_of_the_certificates_that_panics_ends_the_manager_and_is_named() {
+    let cluster = TestCluster::embedded();
+    let namespace = cluster.namespace("panics").await.expect("a namespace");
+    let service = cluster.server().expect("an embedded server").service();
+    let panics = Arc::new(AtomicBool::new(false));
+    let is_armed = Arc::clone(&panics);
+    let connect = move |stack: ClientStack| {
+        let panics = Arc::clone(&panics);
+        let layer = layer_fn(move |mut inner: HttpService| {
+            let panics = Arc::clone(&panics);
+            service_fn(move |request: Request<Body>| {
+                let is_secret = request.uri().path().contains("/secrets/");
+                let (answer, panics) = (inner.call(request), Arc::clone(&panics));
+                async move {
+                    let panics = is_secret && panics.load(Ordering::Relaxed);
+                    assert!(!panics, "a layer that does not like it");
+                    answer.await
+                }
+            })
+        });
+        Ok(stack.layer(layer).around(service.clone(), "default"))
+    };
+    let manager = manager(&cluster, options(&namespace, free_address())).connect(connect);
+    let replica = Replica::start_and_wait(manager).await;
+    is_armed.store(true, Ordering::Relaxed);
+    // It looks several times a day.
+    pause();
+    advance(Duration::from_hours(24)).await;
+    resume();
+    let ended = timeout(LIMIT, replica.task).await.expect("the manager must end");
+    let error = ended.expect("it must not panic").expect_err("a part has died").to_string();
+    assert!(error.starts_with("the certificates of the webhooks panicked"), "{error}");
 }

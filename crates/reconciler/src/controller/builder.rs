@@ -304,6 +304,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             recorder: self
                 .recorder
                 .unwrap_or_else(|| Recorder::new(factory.client().clone(), Arc::clone(&name))),
+            is_catching_up: AtomicBool::new(false),
             checked_owners: Mutex::new(LruCache::new(CHECKED_OWNERS_MAX)),
             applied: Applied::new(),
             warnings: ServerWarnings::new(),

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 use windlass_indexer::ObjectType;
 
@@ -13,6 +14,11 @@ use crate::sources::source::Source;
 
 /// How often a controller that waits for a cache repeats why the cache cannot sync.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
+
+/// After a failover, a cache is compared with the server. How long to wait if that fails, at first
+/// and at most.
+const CHECK_RETRY_MIN: Duration = Duration::from_millis(250);
+const CHECK_RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Longer sync timeouts are capped at this, because adding them to an `Instant` may overflow.
 const SYNC_TIMEOUT_MAX: Duration = Duration::from_hours(24 * 365);
@@ -54,6 +60,36 @@ impl<K: ObjectType> Controller<K> {
             tracing::info!(controller = self.name(), objects, ?took, "the caches are complete");
         }
         Ok(())
+    }
+
+    /// After a failover, waits until all caches show what the server has. Until then, the runs that
+    /// begin report that the caches are behind.
+    pub(super) async fn catch_up(&self) {
+        let core = self.core();
+        if !core.is_catching_up.load(Ordering::Relaxed) {
+            return;
+        }
+        let (began, sources) = (Instant::now(), core.sources.all());
+        // Nobody waits for the cache of a source that was added late.
+        let synced = sources.iter().filter(|source| source.cache.has_synced());
+        join_all(synced.map(|source| self.catch_up_source(source))).await;
+        core.is_catching_up.store(false, Ordering::Relaxed);
+        let (controller, took) = (self.name(), began.elapsed());
+        tracing::info!(controller, ?took, "the caches show what the last leader has written");
+    }
+
+    /// Waits until a cache shows what the server has, or is not used any more.
+    async fn catch_up_source(&self, source: &Source) {
+        let caught_up = async {
+            let mut pause = CHECK_RETRY_MIN;
+            while let Err(error) = source.cache.wait_until_current().await {
+                let (controller, resource) = (self.name(), source.cache.resource());
+                tracing::warn!(controller, %resource, %error, "a cache cannot be checked; retrying");
+                sleep(pause.max(error.retry_after().unwrap_or_default())).await;
+                pause = CHECK_RETRY_MAX.min(2 * pause);
+            }
+        };
+        let _ = source.removed.run_until_cancelled(caught_up).await;
     }
 
     /// Warns while the server refuses to list or watch a source. Never returns.

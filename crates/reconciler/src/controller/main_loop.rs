@@ -1,10 +1,13 @@
 //! Running a controller: it waits for its caches, and then workers take keys until it is to stop.
 
 use std::panic::resume_unwind;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::Fuse;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +21,10 @@ use crate::sources::key_stream::KeyStream;
 
 /// How long a controller that stops waits for its events to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a controller waits after a failover for its caches to show what the last leader has
+/// written. As long as a key waits for what its own run has written.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
 
 /// How long the runs under way may go on if the controller cannot continue.
 const BROKEN_GRACE: Duration = Duration::from_secs(30);
@@ -41,8 +48,29 @@ impl<K: ObjectType> Controller<K> {
     /// If it is dropped, the runs that are under way are cancelled, and the controller cannot run
     /// again.
     pub async fn run(&self, shutdown: impl Into<Shutdown>) -> Result<(), RunError> {
+        self.run_after(false, shutdown.into()).await
+    }
+
+    /// As [`run`](Self::run), in the place of another process that has written what this controller
+    /// writes: after a failover to a replica whose caches may not show those writes yet.
+    ///
+    /// Before the first run, every cache is compared with a consistent list of metadata, and the
+    /// controller waits until it shows what that list has, at most 5 s. The runs that begin after
+    /// that, and before the caches have caught up, report
+    /// [`cache_behind`](crate::RunContext::cache_behind).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). A list that fails is repeated, and is no error.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn take_over(&self, shutdown: impl Into<Shutdown>) -> Result<(), RunError> {
+        self.run_after(true, shutdown.into()).await
+    }
+
+    async fn run_after(&self, is_failover: bool, shutdown: Shutdown) -> Result<(), RunError> {
         self.mark_running()?;
-        let shutdown = shutdown.into();
+        self.core().is_catching_up.store(is_failover, Ordering::Relaxed);
         let controller = self.name();
         tracing::info!(
             controller,
@@ -50,10 +78,21 @@ impl<K: ObjectType> Controller<K> {
             watches = self.watched(),
             "starting"
         );
+        let mut catching_up = pin!(self.catch_up().fuse());
+        let ready = async {
+            self.wait_for_sync().await?;
+            if is_failover && timeout(CATCH_UP_WAIT, &mut catching_up).await.is_err() {
+                tracing::warn!(
+                    controller,
+                    "runs begin although the caches may not show what the last leader has written"
+                );
+            }
+            Ok(())
+        };
         let ran = tokio::select! {
             () = shutdown.token().cancelled() => Ok(()),
-            synced = self.wait_for_sync() => match synced {
-                Ok(()) => self.work_until(&shutdown).await,
+            ready = ready => match ready {
+                Ok(()) => self.work_until(&shutdown, catching_up).await,
                 Err(error) => Err(error),
             },
         };
@@ -76,7 +115,11 @@ impl<K: ObjectType> Controller<K> {
     }
 
     /// Runs the workers until the shutdown begins, or something breaks that they depend on.
-    async fn work_until(&self, shutdown: &Shutdown) -> Result<(), RunError> {
+    async fn work_until(
+        &self,
+        shutdown: &Shutdown,
+        mut catching_up: Pin<&mut Fuse<impl Future<Output = ()>>>,
+    ) -> Result<(), RunError> {
         // Also cancelled if something breaks, so that no run begins with stale caches.
         let stop = &shutdown.token().child_token();
         let mut workers = self.start_workers(stop, shutdown);
@@ -98,6 +141,7 @@ impl<K: ObjectType> Controller<K> {
                 failure = self.core().factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
                 }
+                () = &mut catching_up => {}
                 () = self.core().streams.wait_for_more() => self.start_streams(&mut streams, stop),
                 Some(ended) = streams.join_next() => match ended {
                     Ok(stream) => self.keep_stream(stream),

@@ -38,7 +38,7 @@ pub struct Run {
     /// How many causes were left out of these.
     pub causes_omitted: u64,
     /// Whether a cache [may have lacked](crate::RunContext::cache_behind) what the last run of the
-    /// key had written.
+    /// key, or the last leader, had written.
     pub cache_behind: bool,
     /// How it ended.
     pub outcome: Outcome,

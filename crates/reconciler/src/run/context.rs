@@ -176,6 +176,9 @@ impl RunContext {
     /// It is `true` in every run until the cache has caught up. What cannot be known is reported in
     /// one run only: whether a write was made whose answer was lost, and whether a source will ever
     /// show an object that it selects by a field other than its name.
+    ///
+    /// It is also `true` after a failover, while a cache may not show what the last leader has
+    /// written: see [`take_over`](crate::Controller::take_over).
     pub fn cache_behind(&self) -> bool {
         self.is_behind
     }

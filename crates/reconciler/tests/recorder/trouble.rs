@@ -1,12 +1,18 @@
 //! What becomes of events when the server has trouble, or an object has too many.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kube::api::DeleteParams;
+use tower::ServiceExt as _;
+use tower::layer::layer_fn;
 use tracing::Level;
-use windlass_reconciler::Occurrence;
-use windlass_testkit::Log;
+use windlass_informer::ClientStack;
+use windlass_informer::client::HttpService;
+use windlass_reconciler::{Occurrence, Recorder};
 use windlass_testkit::apiserver::Fault;
+use windlass_testkit::{Log, TestCluster};
 
 use crate::{Stage, about, fail};
 
@@ -154,4 +160,31 @@ async fn events_that_find_no_room_are_told_once() {
         assert!(line.contains(part), "{part:?} is missing in {line:?}");
     }
     assert_eq!(stage.status().dropped, 100);
+}
+
+/// FAULTS 20: a background task dies. The writer polls the future that the layer returns.
+#[tokio::test(start_paused = true)]
+async fn writer_that_panics_loses_one_event_and_the_next_one_is_written() {
+    let cluster = TestCluster::embedded();
+    let server = cluster.server().expect("it is embedded").service();
+    let panics = Arc::new(AtomicBool::new(true));
+    let layer = layer_fn(move |inner: HttpService| {
+        let panics = Arc::clone(&panics);
+        inner.then(move |answer| {
+            let panics = panics.swap(false, Ordering::Relaxed);
+            async move {
+                assert!(!panics, "a layer that does not like it");
+                answer
+            }
+        })
+    });
+    let client = ClientStack::new().layer(layer).around(server, "default");
+    let recorder = Recorder::builder(client.clone(), "tester").seed(7).build();
+    recorder.record(Occurrence::normal(about("web"), "Started", "one"));
+    recorder.flush().await;
+    let status = recorder.status();
+    assert_eq!((status.written, status.failed + status.dropped), (0, 1), "{status:?}");
+    recorder.record(Occurrence::normal(about("web"), "Started", "two"));
+    recorder.flush().await;
+    assert_eq!(recorder.status().written, 1);
 }
