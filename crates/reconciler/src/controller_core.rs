@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::sources::enqueue::Enqueuer;
 use crate::sources::key_stream::Streams;
+use crate::sources::mapping::status::MapperCounts;
 use crate::sources::pause::Pause;
 use crate::sources::predicate::AnyFilter;
 use crate::sources::source::Sources;
@@ -59,6 +60,7 @@ pub(crate) struct ControllerCore {
     pub(crate) objects: Reader,
     pub(crate) sources: Sources,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) mappers: Arc<MapperCounts>,
     pub(crate) enqueuer: Enqueuer,
 
     // What is written.

@@ -294,6 +294,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             objects: objects.reader().clone(),
             sources: Sources::default(),
             streams: Arc::clone(&self.handle.streams),
+            mappers: Arc::default(),
             enqueuer: Enqueuer {
                 queue,
                 controller: Arc::clone(&name),

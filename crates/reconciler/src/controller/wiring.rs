@@ -118,8 +118,8 @@ impl ControllerCore {
         let name = format!("changes of {}", informer.resource()).into();
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(&informer, None);
-        let items =
-            mapped_items(events, filter, map).take_until(source.removed.clone().cancelled_owned());
+        let items = mapped_items(events, filter, map, self.timeout, Arc::clone(&self.mappers));
+        let items = items.take_until(source.removed.clone().cancelled_owned());
         self.streams.add(KeyStream { name, items: Box::pin(items) });
         Ok(source)
     }
