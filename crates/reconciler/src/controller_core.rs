@@ -1,8 +1,8 @@
 //! What the parts of a controller share: its sources, its workers and their runs, its handles, its
 //! metrics.
 //!
-//! Handlers of informers and streams hold only the enqueuer: a reference to the core would be a
-//! cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
+//! Handlers of informers and streams hold only the enqueuer and what their filters read: a reference
+//! to the core would be a cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(crate) struct ControllerCore {
     // The runs under way, and those that have ended.
     pub(crate) ids: RunIds,
     pub(crate) running: Running,
-    pub(crate) inactive: InactiveKeys,
+    pub(crate) inactive: Arc<InactiveKeys>,
     pub(crate) journal: Journal,
     pub(crate) subscribers: Arc<RunSubscribers>,
     /// Set if the controller is shown in metrics: how long its runs took.

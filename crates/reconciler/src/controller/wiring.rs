@@ -16,7 +16,7 @@ use crate::objects::ownership::{ReferredOwner, owners_of};
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::KeyStream;
 use crate::sources::mapping::{Mapper, mapped_items};
-use crate::sources::pause::{Pause, annotation};
+use crate::sources::pause::{PauseFilter, annotation};
 use crate::sources::predicate::Predicate;
 use crate::sources::source::Source;
 use crate::sources::watch::{OwnedBy, Watch};
@@ -28,11 +28,12 @@ impl ControllerCore {
         informer: &SharedInformer<T>,
         predicate: Predicate<T>,
     ) -> Result<Source, InformerError> {
-        let pause = self.pause.clone();
-        if pause.annotation().is_some() {
+        let mut filter = self.event_filter(informer, predicate)?;
+        if self.pause.annotation().is_some() {
             informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
+            let (pause, inactive) = (self.pause.clone(), Arc::clone(&self.inactive));
+            filter.pause = Some(PauseFilter { pause, inactive });
         }
-        let filter = EventFilter { pause, ..self.event_filter(informer, predicate)? };
         self.attach(informer, filter, |_, object| Some(object.key().clone()))
     }
 
@@ -146,7 +147,7 @@ impl ControllerCore {
             resource: informer.resource().clone(),
             predicate,
             global: self.filter.clone(),
-            pause: Pause::by(None),
+            pause: None,
         })
     }
 

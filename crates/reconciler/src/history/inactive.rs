@@ -44,9 +44,17 @@ pub(crate) struct InactiveKeys {
 }
 
 struct State {
-    keys: BTreeMap<ObjectKey, (InactiveReason, Instant)>,
+    keys: BTreeMap<ObjectKey, Inactive>,
     /// The number of keys at which those without an object are forgotten next.
     sweep_at: usize,
+}
+
+struct Inactive {
+    reason: InactiveReason,
+    since: Instant,
+    /// Whether its last run has found its object paused. The hook for that may have failed, so that
+    /// the reason is another one.
+    was_paused: bool,
 }
 
 /// From this many keys on, those without an object are forgotten.
@@ -59,9 +67,10 @@ impl InactiveKeys {
         Self { objects, state: Mutex::new(state) }
     }
 
-    pub(crate) fn insert(&self, key: &ObjectKey, why: InactiveReason) {
+    pub(crate) fn insert(&self, key: &ObjectKey, reason: InactiveReason, was_paused: bool) {
         let mut state = self.state.lock();
-        state.keys.insert(key.clone(), (why, Instant::now()));
+        let inactive = Inactive { reason, since: Instant::now(), was_paused };
+        state.keys.insert(key.clone(), inactive);
         if state.keys.len() >= state.sweep_at {
             state.keys.retain(|key, _| self.has_object(key));
             state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
@@ -70,17 +79,26 @@ impl InactiveKeys {
 
     /// The key runs again. Returns why it did not.
     pub(crate) fn remove(&self, key: &ObjectKey) -> Option<InactiveReason> {
-        self.state.lock().keys.remove(key).map(|(why, _)| why)
+        self.state.lock().keys.remove(key).map(|inactive| inactive.reason)
     }
 
     pub(crate) fn is_paused(&self, key: &ObjectKey) -> bool {
-        self.state.lock().keys.get(key).is_some_and(|(why, _)| *why == InactiveReason::Paused)
+        self.has(key, |inactive| inactive.reason == InactiveReason::Paused)
+    }
+
+    /// Whether it does not run, and its last run has found its object paused.
+    pub(crate) fn was_paused(&self, key: &ObjectKey) -> bool {
+        self.has(key, |inactive| inactive.was_paused)
+    }
+
+    fn has(&self, key: &ObjectKey, what: impl FnOnce(&Inactive) -> bool) -> bool {
+        self.state.lock().keys.get(key).is_some_and(what)
     }
 
     pub(crate) fn all(&self) -> Vec<InactiveKey> {
         let state = self.state.lock();
         let inactive = state.keys.iter().filter(|(key, _)| self.has_object(key));
-        let inactive = inactive.map(|(key, &(reason, since))| {
+        let inactive = inactive.map(|(key, &Inactive { reason, since, .. })| {
             let key = key.clone();
             InactiveKey { key, reason, since }
         });
