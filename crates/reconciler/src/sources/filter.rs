@@ -38,8 +38,9 @@ impl<T: 'static> EventFilter<T> {
         passes || self.pause.as_ref().is_some_and(|pause| pause.must_pass(event))
     }
 
-    pub(crate) fn report_mapper_panic(&self, event: &Event<T>) {
-        self.report_panic("mapper", "what the event leads to is not reconciled", event);
+    /// A mapper panicked. `consequence` says what becomes of the event.
+    pub(crate) fn report_mapper_panic(&self, event: &Event<T>, consequence: &str) {
+        self.report_panic("mapper", consequence, event);
     }
 
     fn report_panic(&self, what: &str, consequence: &str, event: &Event<T>) {

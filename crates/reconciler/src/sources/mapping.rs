@@ -1,4 +1,5 @@
-//! A watch whose mapper sees every change, and is awaited.
+//! A watch whose mapper sees every change, and is awaited; and the events on which another mapper
+//! has panicked.
 //!
 //! A handler of an informer must not wait, so the events come from a subscription, and the watch is
 //! a [stream](crate::sources::key_stream) of keys:
@@ -25,6 +26,7 @@ mod unmapped;
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,15 +38,16 @@ use futures::{Stream, StreamExt as _, stream};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use windlass_indexer::{ObjectKey, ObjectType};
-use windlass_informer::{Event, Subscription};
+use windlass_informer::{Event, Resource, Subscription};
 use windlass_workqueue::MAX_DELAY;
 
+use crate::controller_core::ControllerCore;
 use crate::error::Error;
 use crate::guard::PANIC_ADVICE;
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::StreamItem;
 use crate::sources::mapping::attempt::{Attempt, Failure, map_all};
-use crate::sources::mapping::status::{MapperCounts, MapperGauges};
+use crate::sources::mapping::status::MapperGauges;
 use crate::sources::mapping::unmapped::Unmapped;
 
 /// How many keys are mapped at a time.
@@ -70,12 +73,16 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 pub(crate) type Mapper<T> =
     Box<dyn Fn(Event<T>) -> BoxFuture<'static, Result<Vec<ObjectKey>, Error>> + Send + Sync>;
 
+/// Events that count.
+pub(crate) type Events<T> = Pin<Box<dyn Stream<Item = Event<T>> + Send>>;
+
 /// The state of such a watch.
 struct Mapping<T> {
-    events: Subscription<T>,
+    controller: Arc<str>,
+    resource: Resource,
+    events: Events<T>,
     /// Whether the informer has stopped. What it has sent is still mapped.
     has_ended: bool,
-    filter: EventFilter<T>,
     map: Arc<Mapper<T>>,
     timeout: Duration,
     unmapped: Unmapped<T>,
@@ -103,31 +110,50 @@ where
     })
 }
 
-/// The keys that the events of a subscription lead to. A mapper that takes longer than `timeout` is
-/// cancelled, and called again.
-pub(crate) fn mapped_items<T: ObjectType>(
+/// The events of a subscription that count.
+pub(crate) fn passing_events<T: ObjectType>(
     events: Subscription<T>,
     filter: EventFilter<T>,
-    map: Mapper<T>,
-    timeout: Option<Duration>,
-    counts: Arc<MapperCounts>,
-) -> impl Stream<Item = StreamItem> + Send {
-    let mut seed = DefaultHasher::new();
-    (&filter.controller, filter.resource.to_string()).hash(&mut seed);
-    let mapping = Mapping {
-        events,
-        has_ended: false,
-        filter,
-        map: Arc::new(map),
-        timeout: timeout.unwrap_or(TIMEOUT),
-        unmapped: Unmapped::new(),
-        random: Rng::with_seed(seed.finish()),
-        running: FuturesUnordered::new(),
-        retrying: 0,
-        found: VecDeque::new(),
-        gauges: MapperGauges::new(counts),
-    };
-    stream::unfold(mapping, async |mut mapping| Some((mapping.next().await?, mapping)))
+) -> Events<T> {
+    Box::pin(stream::unfold((events, filter), async |(mut events, filter)| {
+        loop {
+            let event = events.next().await?;
+            if filter.passes(&event) {
+                return Some((event, (events, filter)));
+            }
+            // A backlog that never ends must not block the thread.
+            consume_budget().await;
+        }
+    }))
+}
+
+impl ControllerCore {
+    /// The keys that events lead to. A mapper that takes longer than the time limit for runs is
+    /// cancelled, and called again.
+    pub(crate) fn mapped_items<T: ObjectType>(
+        &self,
+        resource: &Resource,
+        events: Events<T>,
+        map: Mapper<T>,
+    ) -> impl Stream<Item = StreamItem> + Send + 'static {
+        let mut seed = DefaultHasher::new();
+        (&self.controller, resource.to_string()).hash(&mut seed);
+        let mapping = Mapping {
+            controller: Arc::clone(&self.controller),
+            resource: resource.clone(),
+            events,
+            has_ended: false,
+            map: Arc::new(map),
+            timeout: self.timeout.unwrap_or(TIMEOUT),
+            unmapped: Unmapped::new(),
+            random: Rng::with_seed(seed.finish()),
+            running: FuturesUnordered::new(),
+            retrying: 0,
+            found: VecDeque::new(),
+            gauges: MapperGauges::new(Arc::clone(&self.mappers)),
+        };
+        stream::unfold(mapping, async |mut mapping| Some((mapping.next().await?, mapping)))
+    }
 }
 
 impl<T: ObjectType> Mapping<T> {
@@ -148,7 +174,7 @@ impl<T: ObjectType> Mapping<T> {
                 biased;
                 Some(attempt) = self.running.next() => self.settle(attempt),
                 event = self.events.next(), if has_place && !self.has_ended => match event {
-                    Some(event) => self.take(event).await,
+                    Some(event) => self.take(event),
                     None => self.has_ended = true,
                 },
                 () = sleep_until(retry_at.unwrap_or_else(Instant::now)),
@@ -157,11 +183,7 @@ impl<T: ObjectType> Mapping<T> {
         }
     }
 
-    async fn take(&mut self, event: Event<T>) {
-        if !self.filter.passes(&event) {
-            // A backlog that never ends must not block the thread.
-            return consume_budget().await;
-        }
+    fn take(&mut self, event: Event<T>) {
         if let Some(dropped) = self.unmapped.add(event) {
             self.report_dropped(&dropped);
         }
@@ -173,7 +195,7 @@ impl<T: ObjectType> Mapping<T> {
             let may_retry = self.retrying < RETRY_PLACES;
             let Some(due) = self.unmapped.take_due(Instant::now(), may_retry) else { return };
             self.retrying += usize::from(due.is_retry);
-            let resource = self.filter.resource.clone();
+            let resource = self.resource.clone();
             let map = Arc::clone(&self.map);
             self.running.push(Box::pin(map_all(due, resource, map, self.timeout)));
         }
@@ -185,14 +207,14 @@ impl<T: ObjectType> Mapping<T> {
         self.found.extend(found.map(|(key, cause)| StreamItem::Key(key, cause)));
         let failures = attempt.failures.saturating_add(1);
         let (mut left, mut delay) = (Vec::new(), None);
-        for (event, failure) in attempt.failed {
+        for (change, failure) in attempt.failed {
             let wait = self.wait_after(&failure, failures);
-            self.report(&event, &failure, failures, wait);
+            self.report(&change.event, &failure, failures, wait);
             delay = delay.max(wait);
             let is_undecodable = matches!(failure, Failure::Undecodable(_));
             // After a deletion no version comes that may decode.
-            if wait.is_some() || is_undecodable && !matches!(event, Event::Deleted { .. }) {
-                left.push(event);
+            if wait.is_some() || is_undecodable && !change.is_deletion() {
+                left.push(change);
             }
         }
         let retry_at = delay.map(|delay| Instant::now() + delay);
@@ -218,8 +240,7 @@ impl<T: ObjectType> Mapping<T> {
     /// Counts a failure, and logs it: each one that is final, and the first, second, fourth, … of
     /// the others.
     fn report(&self, event: &Event<T>, failure: &Failure, attempt: u32, wait: Option<Duration>) {
-        let (controller, resource, object) =
-            (&*self.filter.controller, &self.filter.resource, event.key());
+        let (controller, resource, object) = (&*self.controller, &self.resource, event.key());
         let counts = &self.gauges.counts;
         let what = match failure {
             Failure::Error(error, _) | Failure::UndecodableBefore(error) => {
@@ -258,8 +279,7 @@ impl<T: ObjectType> Mapping<T> {
     fn report_dropped(&self, event: &Event<T>) {
         count(&self.gauges.counts.given_up);
         tracing::error!(
-            controller = &*self.filter.controller, resource = %self.filter.resource,
-            object = %event.key(),
+            controller = &*self.controller, resource = %self.resource, object = %event.key(),
             "too many deletions wait for the mapper of a watch, which fails; what this one leads to \
              is not reconciled"
         );

@@ -24,8 +24,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
-    /// update, it is called with the old and the new version. It must not wait; for a mapper that
-    /// does, see [`watches_changes`](Self::watches_changes).
+    /// update, it is called with the old and the new version. If it panics, that is logged, and it is
+    /// called again. It must not wait; for a mapper that does, see
+    /// [`watches_changes`](Self::watches_changes).
     pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         mut self,
         watch: Watch<T>,
@@ -58,7 +59,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// While the controller runs, the events of up to sixteen objects are mapped at a time; runs do
     /// not wait for them. The events of one object are mapped one after the other, and those that
-    /// come meanwhile merge, as for a slow handler.
+    /// come meanwhile merge. An update that has merged is also shown to the mapper as an addition of
+    /// the new version, because a run may have seen one in between that differs from both.
     ///
     /// If the mapper fails, panics, or takes longer than the [time limit](Self::timeout) for runs
     /// (five minutes if there is none), it is called again, without end: after a second, then after

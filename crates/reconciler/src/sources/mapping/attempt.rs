@@ -14,7 +14,7 @@ use crate::cause::Cause;
 use crate::error::{Class, Delay, Error};
 use crate::guard::caught;
 use crate::sources::mapping::Mapper;
-use crate::sources::mapping::unmapped::Due;
+use crate::sources::mapping::unmapped::{Change, Due};
 
 /// How an attempt ended.
 pub(super) struct Attempt<T> {
@@ -25,7 +25,7 @@ pub(super) struct Attempt<T> {
     /// The keys that the events lead to.
     pub(super) found: Vec<(ObjectKey, Cause)>,
     /// The events that were not mapped, in order.
-    pub(super) failed: Vec<(Event<T>, Failure)>,
+    pub(super) failed: Vec<(Change<T>, Failure)>,
 }
 
 /// Why an event was not mapped.
@@ -50,32 +50,39 @@ pub(super) async fn map_all<T: Send + Sync + 'static>(
     map: std::sync::Arc<Mapper<T>>,
     limit: Duration,
 ) -> Attempt<T> {
-    let Due { key, events, failures, is_retry } = due;
+    let Due { key, changes, failures, is_retry } = due;
     let (mut found, mut failed) = (Vec::new(), Vec::new());
-    for event in events {
-        match map_one(&event, &map, limit).await {
+    for change in changes {
+        match map_one(&change, &map, limit).await {
             Ok(keys) => {
-                let cause = Cause::of(&resource, &event);
+                let cause = Cause::of(&resource, &change.event);
                 found.extend(keys.into_iter().map(|key| (key, cause.clone())));
             }
-            Err(failure) => failed.push((event, failure)),
+            Err(failure) => failed.push((change, failure)),
         }
     }
     Attempt { key, failures, is_retry, found, failed }
 }
 
 async fn map_one<T: Send + Sync + 'static>(
-    event: &Event<T>,
+    change: &Change<T>,
     map: &Mapper<T>,
     limit: Duration,
 ) -> Result<Vec<ObjectKey>, Failure> {
-    match (call(event, map, limit).await, event) {
-        // It never will decode, and must not hide what came after it.
-        (Err(Failure::UndecodableBefore(_)), Event::Updated { new, .. }) => {
-            let added = Event::Added { object: new.clone(), initial: false };
-            call(&added, map, limit).await
+    let Change { event, is_merged } = change;
+    let Event::Updated { new, .. } = event else { return call(event, map, limit).await };
+    let added = Event::Added { object: new.clone(), initial: false };
+    match call(event, map, limit).await {
+        // A run may have seen a version in between. A mapper that compares would not know.
+        Ok(mut keys) if *is_merged => {
+            keys.extend(call(&added, map, limit).await?);
+            keys.sort_unstable();
+            keys.dedup();
+            Ok(keys)
         }
-        (result, _) => result,
+        // It never will decode, and must not hide what came after it.
+        Err(Failure::UndecodableBefore(_)) => call(&added, map, limit).await,
+        result => result,
     }
 }
 

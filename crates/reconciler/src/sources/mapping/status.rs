@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What the mappers of [`watches_changes`](crate::ControllerBuilder::watches_changes) do.
+/// What the mappers of [`watches_changes`](crate::ControllerBuilder::watches_changes) do, and what
+/// becomes of events on which one of [`watches`](crate::ControllerBuilder::watches) has panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MapperStatus {
@@ -41,6 +42,11 @@ pub(super) struct MapperGauges {
 }
 
 impl MapperCounts {
+    /// Counts a panic of a mapper that is not awaited.
+    pub(crate) fn add_panic(&self) {
+        self.panicked.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn status(&self) -> MapperStatus {
         // Acquired, so that whoever finds nothing under way finds the keys in the queue.
         MapperStatus {

@@ -10,11 +10,21 @@
 //!                   └─ add ── Undecodable ◀───── settle: all that is left does not decode
 //! ```
 //!
-//! The events of a key are a list, in order, and a new one merges with the last of them: an addition
-//! or an update with a later update or deletion. So a key has at most one event of an object that
-//! exists, and the deletions of its predecessors. Their number is bounded for all keys together,
-//! because names that come and go are not: beyond [`DELETIONS_MAX`], a deletion that cannot be
-//! mapped at once is dropped.
+//! The events of a key are a list, in order, and a new one merges with the last of them:
+//!
+//! ```text
+//! waits               then      becomes
+//! added, or updated   updated   updated, from the first to the last version, and merged
+//! added, or updated   deleted   deleted
+//! deleted             added     both
+//! ```
+//!
+//! So a key has at most one event of an object that exists, and the deletions of its predecessors.
+//! Their number is bounded for all keys together, because names that come and go are not: beyond
+//! [`DELETIONS_MAX`], a deletion that cannot be mapped at once is dropped.
+//!
+//! Unlike in the backlog of a handler, an object that came and went does not vanish, and an update
+//! says whether it has merged: a run may have seen what was in between.
 //!
 //! An event whose object does not decode stays, without being tried, until the next event of its
 //! key. So what is mapped then begins with the last version that did decode.
@@ -45,7 +55,7 @@ pub(super) struct Unmapped<T> {
 }
 
 struct Key<T> {
-    events: Vec<Event<T>>,
+    changes: Vec<Change<T>>,
     /// How often it has failed in a row.
     failures: u32,
     state: State,
@@ -63,10 +73,18 @@ enum State {
     Undecodable,
 }
 
+/// An event that is not mapped yet.
+pub(super) struct Change<T> {
+    pub(super) event: Event<T>,
+    /// Whether there were versions between the old and the new one of an update, or whether the old
+    /// one was not mapped itself.
+    pub(super) is_merged: bool,
+}
+
 /// A key whose events are to be mapped, in order.
 pub(super) struct Due<T> {
     pub(super) key: ObjectKey,
-    pub(super) events: Vec<Event<T>>,
+    pub(super) changes: Vec<Change<T>>,
     /// How often it has failed in a row.
     pub(super) failures: u32,
     /// Whether it has waited after a failure.
@@ -97,13 +115,13 @@ impl<T> Unmapped<T> {
     /// Adds an event. Returns it if there is no room for it.
     #[must_use = "it must be logged"]
     pub(super) fn add(&mut self, event: Event<T>) -> Option<Event<T>> {
-        let key = event.key().clone();
+        let (key, change) = (event.key().clone(), Change { event, is_merged: false });
         let known = match self.keys.entry(key.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                self.deletions += usize::from(is_deletion(&event));
+                self.deletions += usize::from(change.is_deletion());
                 let state = State::Ready;
-                unknown.insert(Key { events: vec![event], failures: 0, state });
+                unknown.insert(Key { changes: vec![change], failures: 0, state });
                 self.ready.push_back(key);
                 return None;
             }
@@ -113,7 +131,7 @@ impl<T> Unmapped<T> {
             known.state = State::Ready;
             self.ready.push_back(key);
         }
-        append(&mut known.events, event, is_undecodable, &mut self.deletions)
+        append(&mut known.changes, change, is_undecodable, &mut self.deletions)
     }
 
     /// Takes the events of a key that is due: of one that was not tried, or of one that is due
@@ -128,9 +146,9 @@ impl<T> Unmapped<T> {
         };
         let known = self.keys.get_mut(&key).expect("a key that is due must be known");
         known.state = State::Running;
-        let (events, failures) = (std::mem::take(&mut known.events), known.failures);
-        self.deletions -= deletions_of(&events);
-        Some(Due { key, events, failures, is_retry })
+        let (changes, failures) = (std::mem::take(&mut known.changes), known.failures);
+        self.deletions -= deletions_of(&changes);
+        Some(Due { key, changes, failures, is_retry })
     }
 
     /// Ends what [`take_due`](Self::take_due) has begun, with the events that are still to be
@@ -140,23 +158,23 @@ impl<T> Unmapped<T> {
     pub(super) fn settle(
         &mut self,
         key: &ObjectKey,
-        left: Vec<Event<T>>,
+        left: Vec<Change<T>>,
         retry_at: Option<Instant>,
     ) -> Vec<Event<T>> {
         let known = self.keys.get_mut(key).expect("a key that is mapped must be known");
-        let later = std::mem::take(&mut known.events);
+        let later = std::mem::take(&mut known.changes);
         self.deletions -= deletions_of(&later);
-        let (has_later, is_undecodable) = (!later.is_empty(), retry_at.is_none());
+        let (has_later, mut is_undecodable) = (!later.is_empty(), retry_at.is_none());
         let mut dropped = Vec::new();
-        for event in left {
-            dropped.extend(append(&mut known.events, event, false, &mut self.deletions));
+        for change in left {
+            dropped.extend(append(&mut known.changes, change, false, &mut self.deletions));
         }
-        for (index, event) in later.into_iter().enumerate() {
-            let is_undecodable = is_undecodable && index == 0;
-            dropped.extend(append(&mut known.events, event, is_undecodable, &mut self.deletions));
+        for change in later {
+            dropped.extend(append(&mut known.changes, change, is_undecodable, &mut self.deletions));
+            is_undecodable = false;
         }
         known.failures = if retry_at.is_some() { known.failures.saturating_add(1) } else { 0 };
-        if known.events.is_empty() {
+        if known.changes.is_empty() {
             self.keys.remove(key);
         } else if let Some(due) = retry_at {
             known.state = State::Retry;
@@ -172,64 +190,72 @@ impl<T> Unmapped<T> {
     }
 }
 
+impl<T> Change<T> {
+    pub(super) fn is_deletion(&self) -> bool {
+        matches!(self.event, Event::Deleted { .. })
+    }
+}
+
+fn deletions_of<T>(changes: &[Change<T>]) -> usize {
+    changes.iter().filter(|change| change.is_deletion()).count()
+}
+
 /// Adds an event to those of its key. Returns it if too many deletions wait.
 fn append<T>(
-    events: &mut Vec<Event<T>>,
-    event: Event<T>,
+    changes: &mut Vec<Change<T>>,
+    change: Change<T>,
     is_last_undecodable: bool,
     deletions: &mut usize,
 ) -> Option<Event<T>> {
-    let event = match events.pop() {
-        None => event,
+    let change = match changes.pop() {
+        None => change,
         Some(last) => {
-            let (separate, merged) = merge(last, event, is_last_undecodable);
-            events.extend(separate);
+            let (separate, merged) = merge(last, change, is_last_undecodable);
+            changes.extend(separate);
             merged
         }
     };
-    if is_deletion(&event) {
+    if change.is_deletion() {
         if *deletions >= DELETIONS_MAX {
-            return Some(event);
+            return Some(change.event);
         }
         *deletions += 1;
     }
-    events.push(event);
+    changes.push(change);
     None
 }
 
 /// Merges two events of one key. Returns the first by itself if both have to be mapped.
-///
-/// Unlike in the backlog of a handler, nothing vanishes: an object that came and went may have been
-/// seen by a run meanwhile.
 fn merge<T>(
-    earlier: Event<T>,
-    later: Event<T>,
+    earlier: Change<T>,
+    later: Change<T>,
     is_earlier_undecodable: bool,
-) -> (Option<Event<T>>, Event<T>) {
-    match (earlier, later) {
-        (Event::Added { initial, .. }, Event::Updated { new: object, .. }) => {
-            (None, Event::Added { object, initial })
+) -> (Option<Change<T>>, Change<T>) {
+    let is_resync = earlier.event.is_resync() || later.event.is_resync();
+    let is_merged = earlier.is_merged || later.is_merged || !is_resync;
+    let event = match (earlier.event, later.event) {
+        // Nothing was ever mapped of it that decodes.
+        (Event::Added { initial, .. }, Event::Updated { new: object, .. })
+            if is_earlier_undecodable =>
+        {
+            Event::Added { object, initial }
         }
-        (Event::Updated { old, .. }, Event::Updated { new, .. }) => {
-            (None, Event::Updated { old, new })
-        }
+        (added @ Event::Added { .. }, later) if later.is_resync() => added,
+        (
+            Event::Added { object: old, .. } | Event::Updated { old, .. },
+            Event::Updated { new, .. },
+        ) => Event::Updated { old, new },
         // The last version that decodes says more than the one that does not.
         (Event::Updated { old: object, .. }, Event::Deleted { .. }) if is_earlier_undecodable => {
-            (None, Event::Deleted { object, state: FinalState::LastKnown })
+            Event::Deleted { object, state: FinalState::LastKnown }
         }
-        (Event::Added { .. } | Event::Updated { .. }, deleted @ Event::Deleted { .. }) => {
-            (None, deleted)
+        (Event::Added { .. } | Event::Updated { .. }, deleted @ Event::Deleted { .. }) => deleted,
+        (one, other) => {
+            let one = Change { event: one, is_merged: earlier.is_merged };
+            return (Some(one), Change { event: other, is_merged: later.is_merged });
         }
-        (earlier, later) => (Some(earlier), later),
-    }
-}
-
-fn is_deletion<T>(event: &Event<T>) -> bool {
-    matches!(event, Event::Deleted { .. })
-}
-
-fn deletions_of<T>(events: &[Event<T>]) -> usize {
-    events.iter().filter(|event| is_deletion(event)).count()
+    };
+    (None, Change { event, is_merged })
 }
 
 #[cfg(test)]
@@ -262,15 +288,17 @@ mod tests {
         Event::Deleted { object: object(name, version), state: FinalState::Final }
     }
 
-    fn shown(events: &[Event<Value>]) -> String {
-        let events: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
-        events.join(" ")
+    /// The events; those that merged have a star.
+    fn shown(changes: &[Change<Value>]) -> String {
+        let star = |change: &Change<Value>| if change.is_merged { "*" } else { "" };
+        let changes = changes.iter().map(|change| format!("{:?}{}", change.event, star(change)));
+        changes.collect::<Vec<_>>().join(" ")
     }
 
     /// Tries what is due, in vain.
     fn fail(unmapped: &mut Unmapped<Value>, now: Instant) -> usize {
         let due = unmapped.take_due(now, true).expect("something is due");
-        unmapped.settle(&due.key, due.events, Some(now + Duration::from_secs(1))).len()
+        unmapped.settle(&due.key, due.changes, Some(now + Duration::from_secs(1))).len()
     }
 
     fn add(unmapped: &mut Unmapped<Value>, event: Event<Value>) {
@@ -290,21 +318,21 @@ mod tests {
         let later = now + Duration::from_secs(1);
         assert!(unmapped.take_due(later, false).is_none(), "there is no place for it");
         let due = unmapped.take_due(later, true).expect("it is due");
-        assert_eq!(shown(&due.events), "Deleted(a 4, Final) Added(a 6)");
+        assert_eq!(shown(&due.changes), "Deleted(a 4, Final)* Updated(a 5 → 6)*");
         assert_eq!((due.failures, due.is_retry), (1, true));
         // What was mapped is what the next one begins with.
         add(&mut unmapped, updated("a", 7));
         assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
         let due = unmapped.take_due(later, true).expect("it was not tried");
-        assert_eq!(shown(&due.events), "Updated(a 6 → 7)");
+        assert_eq!(shown(&due.changes), "Updated(a 6 → 7)");
         assert_eq!((due.failures, due.is_retry), (0, false));
         // It came and went while the one before was mapped.
         add(&mut unmapped, deleted("a", 8));
         add(&mut unmapped, added("a", 9));
         add(&mut unmapped, deleted("a", 10));
-        assert!(unmapped.settle(&due.key, due.events, Some(later)).is_empty());
+        assert!(unmapped.settle(&due.key, due.changes, Some(later)).is_empty());
         let due = unmapped.take_due(later, true).expect("it is due");
-        assert_eq!(shown(&due.events), "Deleted(a 8, Final) Deleted(a 10, Final)");
+        assert_eq!(shown(&due.changes), "Deleted(a 8, Final)* Deleted(a 10, Final)*");
         assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
         assert!(unmapped.keys.is_empty() && unmapped.retries.is_empty());
         assert_eq!(unmapped.deletions, 0);
@@ -333,7 +361,7 @@ mod tests {
         assert_eq!((unmapped.keys.len(), unmapped.deletions), (DELETIONS_MAX + 100, DELETIONS_MAX));
         let mut tried = 0;
         while let Some(due) = unmapped.take_due(now + Duration::from_secs(1), true) {
-            tried += due.events.len();
+            tried += due.changes.len();
             assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
         }
         assert_eq!((tried, unmapped.deletions), (DELETIONS_MAX + 100, 0));
