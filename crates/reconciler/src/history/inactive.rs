@@ -109,3 +109,46 @@ impl InactiveKeys {
         self.objects.get(key).is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_indexer::Store;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_of_keys_whose_objects_are_gone_is_bounded_and_the_others_stay() {
+        let mut store = Store::new();
+        let key = |name: &str| name.parse::<ObjectKey>().expect("a key");
+        for number in 0..100 {
+            let object = format!(r#"{{"metadata":{{"name":"there-{number}"}}}}"#);
+            store.put_bytes(object.as_bytes()).expect("an object");
+        }
+        let inactive = InactiveKeys::new(store.reader());
+        for number in 0..100 {
+            inactive.insert(&key(&format!("there-{number}")), InactiveReason::Paused, true);
+        }
+        for number in 0..3 * SWEEP_MIN {
+            inactive.insert(&key(&format!("gone-{number}")), InactiveReason::Terminal, false);
+            assert!(inactive.state.lock().keys.len() <= SWEEP_MIN);
+        }
+        assert_eq!(inactive.all().len(), 100);
+        assert!(inactive.was_paused(&key("there-99")));
+    }
+
+    /// As many as there are objects, however many that are.
+    #[tokio::test(start_paused = true)]
+    async fn keys_whose_objects_are_there_are_all_kept() {
+        let (mut store, count) = (Store::new(), 2 * SWEEP_MIN);
+        for number in 0..count {
+            let object = format!(r#"{{"metadata":{{"name":"there-{number}"}}}}"#);
+            store.put_bytes(object.as_bytes()).expect("an object");
+        }
+        let inactive = InactiveKeys::new(store.reader());
+        for number in 0..count {
+            let key = format!("there-{number}").parse().expect("a key");
+            inactive.insert(&key, InactiveReason::GivenUp, false);
+        }
+        assert_eq!(inactive.all().len(), count);
+    }
+}

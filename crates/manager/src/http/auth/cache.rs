@@ -67,3 +67,24 @@ pub(super) fn digest<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Dige
     }
     context.finish().as_ref().try_into().expect("SHA-256 must have 32 bytes")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Anyone who can reach the port can send tokens.
+    #[tokio::test(start_paused = true)]
+    async fn flood_of_tokens_is_bounded_and_the_last_are_cached() {
+        let cache = Cache::new();
+        let key = |number: usize| digest([number.to_be_bytes()]);
+        for number in 0..10 * ANSWERS_MAX {
+            let ttl = Duration::from_mins(1);
+            assert_eq!(cache.get(key(number), async move { (number, ttl) }).await, number);
+        }
+        assert_eq!(cache.slots.lock().expect("not poisoned").len(), ANSWERS_MAX);
+        let asked_again = || async { (usize::MAX, Duration::ZERO) };
+        let last = 10 * ANSWERS_MAX - 1;
+        assert_eq!(cache.get(key(last), asked_again()).await, last);
+        assert_eq!(cache.get(key(0), asked_again()).await, usize::MAX);
+    }
+}
