@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
+use windlass_indexer::{Head, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Event, Resource};
 
 use crate::writes::write::Write;
@@ -63,10 +63,18 @@ impl Cause {
             Event::Updated { .. } => Change::Updated,
             Event::Deleted { .. } => Change::Deleted,
         };
-        let head = event.object().head();
+        Self::changed(resource, event.object().head(), change)
+    }
+
+    /// The cause for a new version that a cache shows.
+    pub(crate) fn updated(resource: &Resource, head: &Head) -> Self {
+        Self::changed(resource, head, Change::Updated)
+    }
+
+    fn changed(resource: &Resource, head: &Head, change: Change) -> Self {
         Self::Changed {
             resource: resource.clone(),
-            object: event.key().clone(),
+            object: head.key().clone(),
             change,
             version: head.resource_version().clone(),
             uid: head.uid().clone(),

@@ -1,8 +1,8 @@
 //! What the parts of a controller share: its sources, its workers and their runs, its handles, its
 //! metrics.
 //!
-//! Handlers of informers and streams hold only the enqueuer: a reference to the core would be a
-//! cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
+//! Handlers of informers and streams hold only the enqueuer and what their filters read: a reference
+//! to the core would be a cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +26,7 @@ use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::sources::enqueue::Enqueuer;
 use crate::sources::key_stream::Streams;
+use crate::sources::mapping::status::MapperCounts;
 use crate::sources::pause::Pause;
 use crate::sources::predicate::AnyFilter;
 use crate::sources::source::Sources;
@@ -60,6 +61,7 @@ pub(crate) struct ControllerCore {
     pub(crate) objects: Reader,
     pub(crate) sources: Sources,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) mappers: Arc<MapperCounts>,
     pub(crate) enqueuer: Enqueuer,
 
     // What is written.
@@ -81,7 +83,7 @@ pub(crate) struct ControllerCore {
     // The runs under way, and those that have ended.
     pub(crate) ids: RunIds,
     pub(crate) running: Running,
-    pub(crate) inactive: InactiveKeys,
+    pub(crate) inactive: Arc<InactiveKeys>,
     pub(crate) journal: Journal,
     pub(crate) subscribers: Arc<RunSubscribers>,
     /// Set if the controller is shown in metrics: how long its runs took.

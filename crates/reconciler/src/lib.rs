@@ -183,6 +183,7 @@ pub use run::context::RunContext;
 pub use run::recording::WRITES_PER_RUN;
 pub use run::span::SPAN_TARGET;
 pub use shutdown::Shutdown;
+pub use sources::mapping::status::MapperStatus;
 pub use sources::pause::PAUSED_ANNOTATION;
 pub use sources::predicate::{AnyEvent, Predicate};
 pub use sources::source::SourceId;

@@ -100,19 +100,20 @@ impl<K: ObjectType> Work<K> {
             tracing::info!(controller = &*core.controller, %key, "no longer paused");
         }
         let mut cx = self.context(&taken, is_behind, shutdown, caches, object);
-        let (result, took) = self.run_in_span(&mut cx, is_paused).await;
+        cx.is_paused = is_paused;
+        let (result, took) = self.run_in_span(&mut cx).await;
         core.settle(ScopeGuard::into_inner(taken), &mut cx, result, took);
     }
 
     /// Calls the reconciler in the span of the run, under the eyes of the watchdog. Returns also
     /// how long that took.
-    async fn run_in_span(&self, cx: &mut RunContext, is_paused: bool) -> (RunResult, Duration) {
+    async fn run_in_span(&self, cx: &mut RunContext) -> (RunResult, Duration) {
         let core = &self.core;
         let span = span_of(cx, self.span.as_ref());
         cx.origin = SpanOrigin::of(&span);
         let result = {
             let _active = core.running.enter(&cx.key, cx.id, cx.attempt, cx.started);
-            let called = pin!(self.call_with_timeout(cx, is_paused));
+            let called = pin!(self.call_with_timeout(cx));
             // Avoids the cost of instrumenting with a disabled span.
             if span.is_disabled() { called.await } else { called.instrument(span.clone()).await }
         };
@@ -152,6 +153,7 @@ impl<K: ObjectType> Work<K> {
             recording: OnceLock::new(),
             caches,
             object,
+            is_paused: false,
             events: Mutex::default(),
             own_versions: OwnVersions::default(),
         }
@@ -159,9 +161,9 @@ impl<K: ObjectType> Work<K> {
 
     /// Calls the reconciler, within its timeout. Catches panics of user code, including those in
     /// formatting its error.
-    async fn call_with_timeout(&self, cx: &RunContext, is_paused: bool) -> RunResult {
+    async fn call_with_timeout(&self, cx: &RunContext) -> RunResult {
         let object = cx.object.clone().map(|object| self.objects.handle(object));
-        let called = self.reconciler.call(object, is_paused, cx);
+        let called = self.reconciler.call(object, cx.is_paused, cx);
         let mut called = AssertUnwindSafe(called).catch_unwind();
         let ended = match self.core.timeout {
             None => called.await,

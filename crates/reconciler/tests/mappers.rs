@@ -2,21 +2,25 @@
 
 mod stage;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use windlass_informer::{Event, SharedInformerFactory};
-use windlass_reconciler::{Cause, Change, Controller, Error, Watch};
+use windlass_indexer::{Cached, ObjectKey};
+use windlass_informer::{Event, Resource, SharedInformerFactory};
+use windlass_reconciler::{Action, Cause, Change, Controller, Error, Reconcile, RunContext, Watch};
 
-use stage::runs::{create_secret, expect_no_run, key, next, patch_secret, reporter};
-use stage::{cluster, run_with};
+use stage::runs::{Ran, create_secret, expect_no_run, key, next, patch_secret, reporter};
+use stage::{api, cluster, create, run_on, run_with};
 use windlass_testkit::Log;
+use windlass_testkit::apiserver::{Fault, FaultRule};
 
 #[tokio::test(start_paused = true)]
 async fn mapper_of_changes_sees_old_and_new_and_is_awaited() {
@@ -52,23 +56,16 @@ async fn mapper_of_changes_sees_old_and_new_and_is_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mapper_of_changes_is_repeated_when_it_fails_but_not_for_ever() {
+async fn mapper_of_changes_is_repeated_without_end_unless_its_error_is_terminal() {
     let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let calls = Arc::new(AtomicU32::new(0));
-    let map = {
-        let calls = Arc::clone(&calls);
-        async move |event: Event<Secret>| {
-            let call = calls.fetch_add(1, Ordering::Relaxed);
-            match event.key().name() {
-                "late" if call < 2 => Err(Error::msg("the directory is away")),
-                "late" | "good" => Ok([key("default/one")]),
-                "never" => Err(Error::msg("the directory is away")),
-                "invalid" => Err(Error::msg("no such user").terminal()),
-                _ => panic!("as the script says"),
-            }
-        }
+    let map = async move |event: Event<Secret>| match event.key().name() {
+        "good" => Ok([key("default/one")]),
+        "never" => Err(Error::msg("the directory is away")),
+        "slowly" => Err(Error::msg("not before noon").retry_after(Duration::from_hours(1))),
+        "invalid" => Err(Error::msg("no such user").terminal()),
+        _ => panic!("as the script says"),
     };
     let running = run_with(
         client.clone(),
@@ -76,18 +73,22 @@ async fn mapper_of_changes_is_repeated_when_it_fails_but_not_for_ever() {
         reporter(said),
     );
     assert_eq!(next(&mut runs).await, "default/one");
-    let began = Instant::now();
-    create_secret(&client, "late", json!({}), json!({})).await;
-    let (ran, at, _) = runs.recv().await.expect("a run");
-    assert_eq!(ran, "default/one");
-    assert!(at - began >= Duration::from_secs(3), "{:?}", at - began);
-    for name in ["never", "invalid", "broken", "good"] {
+    for name in ["never", "slowly", "invalid", "broken", "good"] {
         create_secret(&client, name, json!({}), json!({})).await;
     }
     let (_, _, causes) = runs.recv().await.expect("a run");
-    assert!(causes[0].to_string().starts_with("Secret default/good added"), "{causes:?}");
-    assert_eq!(calls.load(Ordering::Relaxed), 3 + 6 + 1 + 1 + 1);
-    assert_eq!(log.lines_with("what the event leads to is not reconciled").len(), 3);
+    assert_eq!(object_of(&causes), "default/good");
+    tokio::time::sleep(Duration::from_mins(125)).await;
+    let mappers = running.controller.status().mappers;
+    // After the first few, one in 15 to 30 seconds.
+    let repeated = 125 * 2..=125 * 4 + 10;
+    assert!(repeated.contains(&mappers.panicked), "{mappers:?}");
+    // The one that is invalid failed once, and the one that asked for an hour three times.
+    assert!(repeated.contains(&(mappers.failed - 4)), "{mappers:?}");
+    assert_eq!((mappers.mapping, mappers.waiting, mappers.given_up), (0, 3, 1));
+    assert_eq!(log.lines_with("what the event leads to is not reconciled").len(), 1);
+    // Not one for each attempt.
+    assert!(log.lines_with("is called again").len() < 30);
     running.end().await.expect("it stops");
 }
 
@@ -147,5 +148,506 @@ async fn source_of_changes_is_removed_while_the_controller_runs() {
     expect_no_run(&mut runs).await;
     // Nobody uses the informer of secrets any more.
     assert_eq!(running.factory.status().len(), 1);
+    running.end().await.expect("it stops");
+}
+
+/// A Secret whose mode must be one that is known.
+#[derive(Clone, Debug, serde::Deserialize)]
+struct Settings {
+    #[serde(default)]
+    data: BTreeMap<String, Known>,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+enum Known {
+    /// "on", as a Secret holds it.
+    #[serde(rename = "b24=")]
+    On,
+    /// "off".
+    #[serde(rename = "b2Zm")]
+    Off,
+}
+
+fn settings() -> Watch<Settings> {
+    let watch = Watch::<Settings>::of(Resource::of::<Secret>());
+    watch.options(|options| options.namespace("default"))
+}
+
+async fn delete_secret(client: &kube::Client, name: &str) {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    secrets.delete(name, &DeleteParams::default()).await.expect("deleted");
+}
+
+/// Says which keys run that have no object.
+struct Absent(mpsc::Sender<Ran>);
+
+impl Reconcile<ConfigMap> for Absent {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
+        Ok(Action::Done)
+    }
+
+    async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
+        self.0.send((key.to_string(), Instant::now(), cx.causes().to_vec())).await?;
+        Ok(Action::Done)
+    }
+}
+
+/// The object of a run's only cause.
+fn object_of(causes: &[Cause]) -> String {
+    let [Cause::Changed { object, .. }] = causes else { panic!("{causes:?}") };
+    object.to_string()
+}
+
+/// FAULTS 9 and 38.
+#[tokio::test(start_paused = true)]
+async fn objects_that_do_not_decode_hold_up_nobody() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = async |event: Event<Settings>| {
+        event.object().get()?;
+        Ok([key("default/one")])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(settings(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    for number in 0..20 {
+        create_secret(&client, &format!("bad-{number}"), json!({}), json!({"mode": "?"})).await;
+    }
+    let began = Instant::now();
+    create_secret(&client, "good", json!({}), json!({"mode": "on"})).await;
+    let (_, at, causes) = runs.recv().await.expect("a run");
+    assert_eq!(object_of(&causes), "default/good");
+    assert!(at - began < Duration::from_secs(1), "{:?}", at - began);
+    expect_no_run(&mut runs).await;
+    // One line for each, and no retry: nothing helps before the object changes.
+    assert_eq!(log.lines_with("does not decode").len(), 20);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_survives_an_outage_of_what_its_mapper_asks() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let over = Instant::now() + Duration::from_secs(40);
+    let map = async move |_: Event<Secret>| {
+        if Instant::now() < over {
+            return Err(Error::msg("the directory is away"));
+        }
+        Ok([key("default/one")])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    for name in ["a", "b", "c"] {
+        create_secret(&client, name, json!({}), json!({})).await;
+    }
+    let mut causes = BTreeSet::new();
+    while causes.len() < 3 {
+        let ran = tokio::time::timeout(Duration::from_mins(2), runs.recv()).await;
+        let (_, at, why) = ran.expect("no event is lost").expect("a run");
+        assert!(at >= over);
+        causes.extend(why.iter().map(ToString::to_string));
+    }
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_whose_mapper_panics_is_mapped_again() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let calls = Arc::new(AtomicU32::new(0));
+    let called = Arc::clone(&calls);
+    let map = async move |_: Event<Secret>| {
+        assert!(called.fetch_add(1, Ordering::Relaxed) >= 2, "as the script says");
+        Ok([key("default/one")])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({})).await;
+    let ran = tokio::time::timeout(Duration::from_mins(1), runs.recv()).await;
+    let (_, _, causes) = ran.expect("the event is not lost").expect("a run");
+    assert_eq!(object_of(&causes), "default/a");
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    running.end().await.expect("it stops");
+}
+
+/// FAULTS 38.
+#[tokio::test(start_paused = true)]
+async fn mapper_that_never_returns_for_one_object_holds_up_no_other() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let calls = Arc::new(AtomicU32::new(0));
+    let called = Arc::clone(&calls);
+    let map = async move |event: Event<Secret>| {
+        // The directory answers for it in the third attempt.
+        if event.key().name() == "hung" && called.fetch_add(1, Ordering::Relaxed) < 2 {
+            std::future::pending::<()>().await;
+        }
+        Ok([key("default/one")])
+    };
+    let limit = Duration::from_secs(10);
+    let running = run_with(
+        client.clone(),
+        |builder| builder.timeout(limit).watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    let began = Instant::now();
+    create_secret(&client, "hung", json!({}), json!({})).await;
+    create_secret(&client, "good", json!({}), json!({})).await;
+    let ran = tokio::time::timeout(Duration::from_secs(1), runs.recv()).await;
+    let (_, _, causes) = ran.expect("it does not wait for the other").expect("a run");
+    assert_eq!(object_of(&causes), "default/good");
+    let ran = tokio::time::timeout(Duration::from_mins(2), runs.recv()).await;
+    let (_, at, causes) = ran.expect("the event is not lost").expect("a run");
+    assert_eq!(object_of(&causes), "default/hung");
+    assert!(at - began >= 2 * limit);
+    running.end().await.expect("it stops");
+}
+
+/// FAULTS 12, for a mapper that reads from the server.
+#[tokio::test(start_paused = true)]
+async fn mapper_whose_reads_fail_or_are_slow_for_one_object_holds_up_no_other() {
+    let _log = Log::start();
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded");
+    for (name, fault) in [
+        ("fails", Fault::Fail { code: 503, retry_after: None }),
+        ("overloaded", Fault::Fail { code: 429, retry_after: Some(2) }),
+        ("slow", Fault::Delay(Duration::from_secs(20))),
+        ("silent", Fault::Hang),
+    ] {
+        let rule = FaultRule::new(fault).resource("configmaps").verb("get").name(name).times(5);
+        server.faults().add(rule);
+    }
+    let (said, mut runs) = mpsc::channel(100);
+    let reader = client.clone();
+    let map = async move |event: Event<Secret>| {
+        let found = api(&reader).get_opt(event.key().name()).await?;
+        Ok(found.map(|_| event.key().clone()))
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| {
+            builder.timeout(Duration::from_secs(10)).watches_changes(Watch::<Secret>::new(), map)
+        },
+        reporter(said),
+    );
+    let names = ["fails", "overloaded", "slow", "silent", "good"];
+    for name in names {
+        create(&client, name).await;
+    }
+    for _ in 0..=names.len() {
+        next(&mut runs).await;
+    }
+    for name in names {
+        create_secret(&client, name, json!({}), json!({})).await;
+    }
+    let ran = tokio::time::timeout(Duration::from_secs(1), runs.recv()).await;
+    assert_eq!(ran.expect("it waits for nobody").expect("a run").0, "default/good");
+    // The server heals, and every event arrives.
+    let mut left: BTreeSet<_> = names[..4].iter().map(|name| format!("default/{name}")).collect();
+    while !left.is_empty() {
+        let ran = tokio::time::timeout(Duration::from_mins(10), next(&mut runs)).await;
+        left.remove(&ran.unwrap_or_else(|_| panic!("lost: {left:?}")));
+    }
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_changes_while_it_is_mapped_is_mapped_again_after_that() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (seen, mut maps) = mpsc::channel(100);
+    let map = async move |event: Event<Secret>| {
+        let tier = |object: &Cached<Secret>| object.head().labels().get("tier").map(str::to_owned);
+        let old = match &event {
+            Event::Updated { old, .. } => tier(old),
+            _ => None,
+        };
+        seen.send((old, tier(event.object()))).await?;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        Ok([key("default/one")])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({"labels": {"tier": "0"}}), json!({})).await;
+    assert_eq!(maps.recv().await, Some((None, Some("0".to_owned()))));
+    // All of them while the first is mapped. What was mapped last is what the next one begins with.
+    // A mapper that compares the two does not know what a run has seen in between, so it is also
+    // shown the object by itself.
+    for tier in ["1", "2", "3"] {
+        patch_secret(&client, "a", json!({"metadata": {"labels": {"tier": tier}}})).await;
+    }
+    let (_, _, causes) = runs.recv().await.expect("a run");
+    assert!(causes[0].to_string().starts_with("Secret default/a added"), "{causes:?}");
+    assert_eq!(maps.recv().await, Some((Some("0".to_owned()), Some("3".to_owned()))));
+    assert_eq!(maps.recv().await, Some((None, Some("3".to_owned()))));
+    let (_, _, causes) = runs.recv().await.expect("a run");
+    assert!(causes[0].to_string().starts_with("Secret default/a updated"), "{causes:?}");
+    expect_no_run(&mut runs).await;
+    running.end().await.expect("it stops");
+}
+
+/// FAULTS 12 and 38.
+#[tokio::test(start_paused = true)]
+async fn sixteen_are_mapped_at_a_time_and_half_of_them_are_repetitions() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (under_way, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (counted, greatest) = (Arc::clone(&under_way), Arc::clone(&most));
+    let map = async move |event: Event<Secret>| {
+        if event.key().name() == "good" {
+            return Ok([key("default/one")]);
+        }
+        let now = counted.fetch_add(1, Ordering::Relaxed) + 1;
+        let _ended = scopeguard::guard(counted, |counted| {
+            counted.fetch_sub(1, Ordering::Relaxed);
+        });
+        greatest.fetch_max(now, Ordering::Relaxed);
+        std::future::pending().await
+    };
+    let limit = Duration::from_secs(10);
+    let running = run_with(
+        client.clone(),
+        |builder| builder.timeout(limit).watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    for number in 0..40 {
+        create_secret(&client, &format!("hung-{number}"), json!({}), json!({})).await;
+    }
+    // All of them have had their first attempt.
+    tokio::time::sleep(limit * 3 + Duration::from_secs(60)).await;
+    assert_eq!(most.load(Ordering::Relaxed), 16);
+    for round in 0..20 {
+        let began = Instant::now();
+        let label = json!({"labels": {"round": round.to_string()}});
+        if round == 0 {
+            create_secret(&client, "good", label, json!({})).await;
+        } else {
+            patch_secret(&client, "good", json!({"metadata": label})).await;
+        }
+        let (_, at, causes) = runs.recv().await.expect("a run");
+        assert_eq!(object_of(&causes), "default/good");
+        assert!(at - began < Duration::from_secs(1), "{:?}", at - began);
+        assert!(under_way.load(Ordering::Relaxed) <= 8);
+        tokio::time::sleep(Duration::from_secs(7)).await;
+    }
+    let mappers = running.controller.status().mappers;
+    assert_eq!(mappers.mapping + mappers.waiting, 40, "{mappers:?}");
+    assert!(mappers.timed_out > 100, "{mappers:?}");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_waits_to_be_mapped_again_is_not_lost_when_the_controller_stops() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (failed, mut failures) = mpsc::channel(100);
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
+    let map = async move |_: Event<Secret>| {
+        if away.load(Ordering::Relaxed) {
+            failed.send(()).await?;
+            return Err(Error::msg("the directory is away"));
+        }
+        Ok([key("default/one")])
+    };
+    let factory = SharedInformerFactory::new(client.clone());
+    let controller = Controller::of(Watch::<ConfigMap>::new())
+        .watches_changes(Watch::<Secret>::new(), map)
+        .build(&factory, reporter(said))
+        .expect("a controller");
+    create_secret(&client, "a", json!({}), json!({})).await;
+    let stop = CancellationToken::new();
+    let work = async {
+        for _ in 0..3 {
+            failures.recv().await.expect("an attempt");
+        }
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(controller.run(stop.clone()), work);
+    ran.expect("it stops");
+    while runs.try_recv().is_ok() {}
+    // It changes, and then goes, while nobody maps.
+    patch_secret(&client, "a", json!({"metadata": {"labels": {"tier": "db"}}})).await;
+    delete_secret(&client, "a").await;
+    is_away.store(false, Ordering::Relaxed);
+    let stop = CancellationToken::new();
+    let work = async {
+        let (_, _, causes) = runs.recv().await.expect("a run");
+        assert!(causes[0].to_string().starts_with("Secret default/a deleted"), "{causes:?}");
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(controller.run(stop.clone()), work);
+    ran.expect("it stops");
+}
+
+/// FAULTS 9: what came after a broken version is compared with the last one that was mapped.
+#[tokio::test(start_paused = true)]
+async fn object_that_decodes_again_is_mapped_with_the_last_version_that_did() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = async |event: Event<Settings>| {
+        let mode = |object: &Cached<Settings>| {
+            Ok::<_, Error>(match object.get()?.data.get("mode") {
+                Some(Known::On) => "on",
+                Some(Known::Off) => "off",
+                None => "none",
+            })
+        };
+        let new = mode(event.object())?;
+        let old = match &event {
+            Event::Updated { old, .. } => mode(old)?,
+            Event::Added { .. } => "added",
+            Event::Deleted { .. } => "deleted",
+        };
+        Ok([ObjectKey::namespaced(old, new)])
+    };
+    // The keys are of no object: they show what was mapped.
+    let running =
+        run_with(client.clone(), |builder| builder.watches_changes(settings(), map), Absent(said));
+    let mode = |mode: &str| json!({"stringData": {"mode": mode}});
+    create_secret(&client, "a", json!({}), json!({"mode": "on"})).await;
+    assert_eq!(next(&mut runs).await, "added/on");
+    patch_secret(&client, "a", mode("?")).await;
+    expect_no_run(&mut runs).await;
+    patch_secret(&client, "a", mode("!")).await;
+    expect_no_run(&mut runs).await;
+    patch_secret(&client, "a", mode("off")).await;
+    let both = BTreeSet::from([next(&mut runs).await, next(&mut runs).await]);
+    assert_eq!(both, BTreeSet::from(["added/off".to_owned(), "on/off".to_owned()]));
+    // What led to its keys tells them that it is gone.
+    patch_secret(&client, "a", mode("?")).await;
+    expect_no_run(&mut runs).await;
+    delete_secret(&client, "a").await;
+    assert_eq!(next(&mut runs).await, "deleted/off");
+
+    create_secret(&client, "b", json!({}), json!({"mode": "?"})).await;
+    expect_no_run(&mut runs).await;
+    patch_secret(&client, "b", mode("on")).await;
+    assert_eq!(next(&mut runs).await, "added/on");
+    running.end().await.expect("it stops");
+}
+
+/// Only the object itself says when it decodes. If the mapper met another one, it asks again.
+#[tokio::test(start_paused = true)]
+async fn mapper_that_met_another_object_that_does_not_decode_is_called_again() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let factory = SharedInformerFactory::new(client.clone());
+    let others = factory
+        .informer_of::<Settings>(&Resource::of::<Secret>(), |options| options.namespace("default"))
+        .expect("an informer");
+    let others = others.lister().clone();
+    create_secret(&client, "shared", json!({"labels": {"of": "others"}}), json!({"mode": "?"}))
+        .await;
+    let map = async move |event: Event<Settings>| {
+        if event.key().name() == "a" {
+            others.get("default/shared")?;
+            return Ok(Some(key("default/one")));
+        }
+        Ok(None)
+    };
+    let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
+    let builder = Controller::of(watch).watches_changes(settings(), map);
+    let running = run_on(factory, builder, reporter(said));
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({"mode": "on"})).await;
+    expect_no_run(&mut runs).await;
+    patch_secret(&client, "shared", json!({"stringData": {"mode": "on"}})).await;
+    let ran = tokio::time::timeout(Duration::from_mins(1), runs.recv()).await;
+    assert_eq!(object_of(&ran.expect("it is not lost").expect("a run").2), "default/a");
+    running.end().await.expect("it stops");
+}
+
+/// The old and the new version of what merged are the same, but a run has seen the one between.
+#[tokio::test(start_paused = true)]
+async fn object_that_changes_back_while_its_mapper_fails_leads_to_a_run() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let map = async move |event: Event<Settings>| {
+        if away.load(Ordering::Relaxed) {
+            return Err(Error::msg("the directory is away"));
+        }
+        let is_same = match &event {
+            Event::Updated { old, new } => old.get()?.data == new.get()?.data,
+            _ => false,
+        };
+        Ok((!is_same).then(|| key("default/one")))
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(settings(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({"mode": "on"})).await;
+    assert_eq!(next(&mut runs).await, "default/one");
+    is_away.store(true, Ordering::Relaxed);
+    for mode in ["off", "on"] {
+        patch_secret(&client, "a", json!({"stringData": {"mode": mode}})).await;
+        expect_no_run(&mut runs).await;
+    }
+    is_away.store(false, Ordering::Relaxed);
+    let ran = tokio::time::timeout(Duration::from_mins(1), next(&mut runs)).await;
+    assert_eq!(ran.expect("it is not lost"), "default/one");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_whose_mapper_panics_without_being_awaited_is_mapped_again() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let calls = Arc::new(AtomicU32::new(0));
+    let called = Arc::clone(&calls);
+    let map = move |secret: &Cached<Secret>| {
+        let is_good = secret.key().name() == "good" || called.fetch_add(1, Ordering::Relaxed) >= 3;
+        assert!(is_good, "as the script says");
+        [key("default/one")]
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({})).await;
+    create_secret(&client, "good", json!({}), json!({})).await;
+    assert_eq!(object_of(&runs.recv().await.expect("a run").2), "default/good");
+    let ran = tokio::time::timeout(Duration::from_mins(1), runs.recv()).await;
+    assert_eq!(object_of(&ran.expect("it is not lost").expect("a run").2), "default/a");
+    assert_eq!(calls.load(Ordering::Relaxed), 4);
+    assert_eq!(running.controller.status().mappers.panicked, 3);
+    assert_eq!(log.lines_with("panicked; it is called again").len(), 1);
+    expect_no_run(&mut runs).await;
     running.end().await.expect("it stops");
 }

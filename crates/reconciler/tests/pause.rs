@@ -2,14 +2,14 @@
 
 mod stage;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use windlass_indexer::ObjectKey;
 use windlass_informer::Event;
 use windlass_reconciler::{
@@ -17,7 +17,7 @@ use windlass_reconciler::{
     RunContext, Watch,
 };
 
-use stage::{api, cluster, run, run_built, run_with};
+use stage::{Running, api, cluster, create, run, run_built, run_with};
 use windlass_testkit::Log;
 
 /// Says what is asked of it.
@@ -142,4 +142,128 @@ async fn annotation_has_another_name_or_none() {
         assert_eq!(called.starts_with("paused"), is_paused, "{called}");
         running.end().await.expect("it stops");
     }
+}
+
+/// Says which object runs, and whether it is paused. The hook of a paused object ends when it may.
+struct Names {
+    said: mpsc::Sender<String>,
+    may_end: Arc<Semaphore>,
+}
+
+impl Reconcile<ConfigMap> for Names {
+    async fn reconcile(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+        self.said.send(cx.key().name().to_owned()).await?;
+        Ok(Action::Done)
+    }
+
+    async fn paused(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<(), Error> {
+        self.said.send(format!("{} is paused", cx.key().name())).await?;
+        self.may_end.acquire().await?.forget();
+        Ok(())
+    }
+}
+
+/// A controller that ignores updates. Its handler waits at the object `gate`, and meanwhile the
+/// notices of each other object merge.
+struct HeldUp {
+    running: Running,
+    client: Client,
+    calls: mpsc::Receiver<String>,
+    by_hand: mpsc::Sender<ObjectKey>,
+    hooks_may_end: Arc<Semaphore>,
+    open_gate: std::sync::mpsc::Sender<()>,
+}
+
+impl HeldUp {
+    /// Runs it until its handler is held up.
+    async fn run(client: Client) -> Self {
+        let (said, mut calls) = mpsc::channel(100);
+        let (arrive, mut arrived) = mpsc::channel(1);
+        let (open_gate, gate) = std::sync::mpsc::channel();
+        let gate = Mutex::new(gate);
+        let ignores_updates = Predicate::new(move |event: &Event<ConfigMap>| {
+            if event.key().name() == "gate" {
+                arrive.try_send(()).expect("the test listens");
+                gate.lock().expect("not poisoned").recv().expect("the test opens it");
+            }
+            !matches!(event, Event::Updated { .. })
+        });
+        let watch = Watch::<ConfigMap>::new()
+            .options(|options| options.namespace("default").merge_above(0))
+            .when(ignores_updates);
+        let (by_hand, mut keys) = mpsc::channel(10);
+        let keys = futures::stream::poll_fn(move |cx| keys.poll_recv(cx));
+        let builder = Controller::of(watch).stream("by hand", keys);
+        let hooks_may_end = Arc::new(Semaphore::new(0));
+        let reconciler = Names { said, may_end: Arc::clone(&hooks_may_end) };
+        let running = run_built(client.clone(), builder, reconciler);
+        assert_eq!(calls.recv().await.as_deref(), Some("one"));
+        create(&client, "gate").await;
+        arrived.recv().await.expect("it is held up");
+        Self { running, client, calls, by_hand, hooks_may_end, open_gate }
+    }
+
+    /// Pauses the object or ends its pause, and waits until the cache shows it.
+    async fn pause(&self, is_paused: bool) {
+        annotate(&self.client, PAUSED_ANNOTATION, json!(is_paused.then_some("true"))).await;
+        let one = "default/one".parse().expect("a key");
+        while self.running.controller.is_paused(&one) != is_paused {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets the handler go on, and waits until it has handled all events. Returns what ran.
+    async fn go_on(&mut self) -> Vec<String> {
+        create(&self.client, "last").await;
+        self.open_gate.send(()).expect("it waits");
+        let mut ran = Vec::new();
+        loop {
+            match self.calls.recv().await.expect("a run") {
+                name if name == "last" => return ran,
+                name => ran.push(name),
+            }
+        }
+    }
+}
+
+/// The versions before and after the pause merge, so no event tells of it. But a run has seen it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn object_whose_pause_came_and_went_in_one_notice_runs() {
+    let (_cluster, client) = cluster().await;
+    let mut held_up = HeldUp::run(client).await;
+    held_up.hooks_may_end.add_permits(1);
+    held_up.pause(true).await;
+    held_up.by_hand.send("default/one".parse().expect("a key")).await.expect("sent");
+    assert_eq!(held_up.calls.recv().await.as_deref(), Some("one is paused"));
+    while held_up.running.controller.status().paused == 0 {
+        tokio::task::yield_now().await;
+    }
+    held_up.pause(false).await;
+    assert_eq!(held_up.go_on().await, ["gate", "one"]);
+    assert_eq!(held_up.running.controller.status().paused, 0);
+    held_up.running.end().await.expect("it stops");
+}
+
+/// The event comes while the run that has seen the pause is under way, before it is noted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn object_whose_pause_ends_before_its_run_does_runs_again() {
+    let (_cluster, client) = cluster().await;
+    let mut held_up = HeldUp::run(client).await;
+    held_up.pause(true).await;
+    held_up.by_hand.send("default/one".parse().expect("a key")).await.expect("sent");
+    assert_eq!(held_up.calls.recv().await.as_deref(), Some("one is paused"));
+    held_up.pause(false).await;
+    // The handler passes by the end of the pause while the only worker is busy.
+    create(&held_up.client, "last").await;
+    held_up.open_gate.send(()).expect("it waits");
+    let last = "default/last".parse().expect("a key");
+    while held_up.running.controller.queue().status(&last).is_none() {
+        tokio::task::yield_now().await;
+    }
+    held_up.hooks_may_end.add_permits(1);
+    for expected in ["gate", "last", "one"] {
+        let ran = tokio::time::timeout(Duration::from_secs(20), held_up.calls.recv()).await;
+        assert_eq!(ran.expect("the key is not lost").as_deref(), Some(expected));
+    }
+    held_up.running.end().await.expect("it stops");
 }

@@ -147,7 +147,7 @@ async fn obstacle(cluster: &Cluster, parts: &[Arc<Part>], quiet: &Quiet) -> Opti
         Ok(behind) => return behind,
         Err(error) => return Some(format!("the server does not answer: {}", causes(&error))),
     }
-    let busy = pending(&controllers).or_else(|| busy(&controllers, quiet));
+    let busy = pending(&controllers, quiet).or_else(|| busy(&controllers, quiet));
     let has_run = || counts(&controllers) != before;
     busy.or_else(|| has_run().then(|| "a run has just ended".to_owned()))
 }
@@ -160,15 +160,27 @@ fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String>
     })
 }
 
-/// A handler that has not passed on everything that its cache shows.
-fn pending(controllers: &[Arc<dyn AnyController>]) -> Option<String> {
+/// A handler that has not passed on everything that its cache shows, or a mapper that has not mapped
+/// it.
+fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
     let sources = controllers.iter().flat_map(|controller| controller.informers());
     let handlers = sources.flat_map(|source| {
         let resource = source.resource;
         source.handlers.into_iter().map(move |handler| (resource.clone(), handler))
     });
     let mut handlers = handlers.filter(|(_, handler)| handler.pending > 0 || handler.busy);
-    handlers.next().map(|(resource, _)| format!("events of {resource} are on their way"))
+    let on_their_way = handlers.next();
+    let mapped = || {
+        controllers.iter().find_map(|controller| {
+            let mappers = controller.status().mappers;
+            let counts = mappers.mapping > 0 || mappers.waiting > 0 && !quiet.ignores_retries;
+            counts.then(|| format!("events wait for a mapper of {}", controller.name()))
+        })
+    };
+    // In this order: an event that is no longer pending is shown as being mapped before that.
+    on_their_way
+        .map(|(resource, _)| format!("events of {resource} are on their way"))
+        .or_else(mapped)
 }
 
 fn counts(controllers: &[Arc<dyn AnyController>]) -> Vec<Counts> {

@@ -112,3 +112,34 @@ impl Quarantine {
         held.by_key.values().chain(&held.nameless).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flood_of_unreadable_objects_is_bounded_and_counted() {
+        let quarantine = Quarantine::default();
+        let error = |number: usize| {
+            let key = ObjectKey::namespaced("default", &format!("bad-{number}"));
+            HeadError::rejected(Some(key), "it is broken")
+        };
+        for number in 0..10_000 {
+            quarantine.add(error(number));
+            quarantine.add(HeadError::rejected(None, "it has no name"));
+        }
+        // The first ones by key, the last one without, and all of them in the total.
+        assert_eq!((quarantine.list().len(), quarantine.total()), (NAMED_MAX + 1, 20_000));
+        let named = |number: usize| {
+            let key = error(number).key().cloned();
+            quarantine.list().iter().any(|error| error.key() == key.as_ref())
+        };
+        assert!(named(0) && named(NAMED_MAX - 1) && !named(NAMED_MAX));
+        // One that is known is still replaced, and one that goes makes room.
+        quarantine.add(error(0));
+        assert_eq!(quarantine.list().len(), NAMED_MAX + 1);
+        quarantine.release(&ObjectKey::namespaced("default", "bad-0"));
+        quarantine.add(error(9_999));
+        assert!(named(9_999) && !named(0));
+    }
+}

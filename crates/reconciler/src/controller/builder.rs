@@ -294,6 +294,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             objects: objects.reader().clone(),
             sources: Sources::default(),
             streams: Arc::clone(&self.handle.streams),
+            mappers: Arc::default(),
             enqueuer: Enqueuer {
                 queue,
                 controller: Arc::clone(&name),
@@ -311,7 +312,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             on_write: OnceLock::new(),
             ids: RunIds::of(&name, &instance_from_environment(), Timestamp::now()),
             running: Running::new(WARN_AFTER),
-            inactive: InactiveKeys::new(objects.reader().clone()),
+            inactive: Arc::new(InactiveKeys::new(objects.reader().clone())),
             journal: Journal::new(),
             subscribers: Arc::clone(&self.handle.subscribers),
             plan: OnceLock::new(),

@@ -7,6 +7,7 @@ use crate::controller_core::ControllerCore;
 use crate::history::counts::Counts;
 use crate::history::inactive::InactiveReason;
 use crate::recorder::RecorderStatus;
+use crate::sources::mapping::status::MapperStatus;
 
 /// The state of a controller.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct ControllerStatus {
     pub terminal: usize,
     /// Counts of its runs.
     pub counts: Counts,
+    /// What the mappers of [`watches_changes`](crate::ControllerBuilder::watches_changes) do.
+    pub mappers: MapperStatus,
     /// Counts of the Kubernetes events that its runs recorded.
     pub events: RecorderStatus,
 }
@@ -51,6 +54,7 @@ impl ControllerCore {
             given_up: count(InactiveReason::GivenUp),
             terminal: count(InactiveReason::Terminal),
             counts: self.journal.counts(),
+            mappers: self.mappers.status(),
             events: self.recorder.status(),
         }
     }

@@ -1,11 +1,13 @@
 //! How events become keys: the sources of a controller, and the handler that it adds to the
 //! informer of each.
 //!
-//! A mapper is user code and may panic, which is logged; then the event leads to no key.
+//! A mapper is user code and may panic, which is logged. Then the event goes to a stream of the
+//! controller, which maps it again.
 
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
+use tokio::sync::mpsc;
 use windlass_indexer::{ByController, Cached, Index, ObjectKey, ObjectType};
 use windlass_informer::{Event, HandlerOptions, InformerError, SharedInformer};
 
@@ -15,11 +17,15 @@ use crate::guard::caught;
 use crate::objects::ownership::{ReferredOwner, owners_of};
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::KeyStream;
-use crate::sources::mapping::{Mapper, mapped_items};
-use crate::sources::pause::{Pause, annotation};
+use crate::sources::mapping::{Mapper, erase_mapper, passing_events};
+use crate::sources::pause::{PauseFilter, annotation};
 use crate::sources::predicate::Predicate;
 use crate::sources::source::Source;
 use crate::sources::watch::{OwnedBy, Watch};
+
+/// How many events on which a mapper has panicked wait for the stream that maps them again. There
+/// are that many only while the controller does not run.
+const PANICKED_MAX: usize = 1_024;
 
 impl ControllerCore {
     /// The source of the objects that are reconciled.
@@ -28,12 +34,13 @@ impl ControllerCore {
         informer: &SharedInformer<T>,
         predicate: Predicate<T>,
     ) -> Result<Source, InformerError> {
-        let pause = self.pause.clone();
-        if pause.annotation().is_some() {
+        let mut filter = self.event_filter(informer, predicate)?;
+        if self.pause.annotation().is_some() {
             informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
+            let (pause, inactive) = (self.pause.clone(), Arc::clone(&self.inactive));
+            filter.pause = Some(PauseFilter { pause, inactive });
         }
-        let filter = EventFilter { pause, ..self.event_filter(informer, predicate)? };
-        self.attach(informer, filter, |_, object| Some(object.key().clone()))
+        self.attach(informer, filter, |_, object| Some(object.key().clone()), None)
     }
 
     /// A source whose events enqueue nothing.
@@ -56,13 +63,14 @@ impl ControllerCore {
         let (informer, filter) = self.open(watch)?;
         if let OwnedBy::Annotation(name) = owned_by {
             informer.require_bytes("`OwnedBy::Annotation`")?;
-            return self.attach(&informer, filter, move |_, object| {
+            let owner = move |_: &Event<T>, object: &Cached<T>| {
                 annotation(object.object(), &name).and_then(|key| key.parse::<ObjectKey>().ok())
-            });
+            };
+            return self.attach(&informer, filter, owner, None);
         }
         let is_controller_only = owned_by == OwnedBy::Controller;
         let (primary, owners) = (self.primary.clone(), self.objects.clone());
-        self.attach(&informer, filter, move |event, object| {
+        let owners = move |event: &Event<T>, object: &Cached<T>| {
             let is_wanted_owner = |owner: &ReferredOwner<'_>| {
                 let present = owners.get(&owner.key);
                 // If the cached object of that name has another uid, the owner is gone.
@@ -73,7 +81,8 @@ impl ControllerCore {
             };
             let owners = owners_of(object.head(), &primary, is_controller_only);
             owners.filter(is_wanted_owner).map(|owner| owner.key).collect::<Vec<_>>()
-        })
+        };
+        self.attach(&informer, filter, owners, None)
     }
 
     /// A source whose events enqueue the keys that `keys` returns.
@@ -83,7 +92,21 @@ impl ControllerCore {
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
         let (informer, filter) = self.open(watch)?;
-        self.attach(&informer, filter, move |_, object| keys(object))
+        let name = format!("changes of {}, mapped again", informer.resource()).into();
+        let keys = Arc::new(move |_: &Event<T>, object: &Cached<T>| {
+            // Collected here, because the iterator is the user's, too.
+            keys(object).into_iter().collect::<Vec<_>>()
+        });
+        let (panicked, mut events) = mpsc::channel(PANICKED_MAX);
+        let events = Box::pin(stream::poll_fn(move |cx| events.poll_recv(cx)));
+        let again = Arc::clone(&keys);
+        let map = erase_mapper(async move |event| Ok(keys_of_versions(&event, &*again)));
+        let items = self.mapped_items(informer.resource(), events, map);
+        let keys = move |event: &Event<T>, object: &Cached<T>| keys(event, object);
+        let source = self.attach(&informer, filter, keys, Some(panicked))?;
+        let items = items.take_until(source.removed.clone().cancelled_owned());
+        self.streams.add(KeyStream { name, items: Box::pin(items) });
+        Ok(source)
     }
 
     /// Checks that the reconciled objects have an index.
@@ -118,8 +141,9 @@ impl ControllerCore {
         let name = format!("changes of {}", informer.resource()).into();
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(&informer, None);
-        let items =
-            mapped_items(events, filter, map).take_until(source.removed.clone().cancelled_owned());
+        let events = passing_events(events, filter);
+        let items = self.mapped_items(informer.resource(), events, map);
+        let items = items.take_until(source.removed.clone().cancelled_owned());
         self.streams.add(KeyStream { name, items: Box::pin(items) });
         Ok(source)
     }
@@ -146,7 +170,7 @@ impl ControllerCore {
             resource: informer.resource().clone(),
             predicate,
             global: self.filter.clone(),
-            pause: Pause::by(None),
+            pause: None,
         })
     }
 
@@ -155,36 +179,33 @@ impl ControllerCore {
     }
 
     /// Adds a handler to an informer. For each event that the filter passes, it enqueues what
-    /// `keys` returns for the object; for an update also what it returns for the old version.
+    /// `keys` returns for the object; for an update also what it returns for the old version. If
+    /// that panics, it sends the event to `panicked`.
     fn attach<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         &self,
         informer: &SharedInformer<T>,
         filter: EventFilter<T>,
         keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
+        panicked: Option<mpsc::Sender<Event<T>>>,
     ) -> Result<Source, InformerError> {
         // Holding all of `self` would be a reference cycle: its sources hold the informer, which
         // holds this handler.
-        let enqueuer = self.enqueuer.clone();
+        let (enqueuer, mappers) = (self.enqueuer.clone(), Arc::clone(&self.mappers));
         let handler = move |event: Event<T>| {
             if !filter.passes(&event) {
                 return;
             }
-            let map = |object: &Cached<T>| {
-                let mapped = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
-                mapped.unwrap_or_else(|| {
-                    filter.report_mapper_panic(&event);
-                    Vec::new()
-                })
+            let Some(to_add) = caught(|| keys_of_versions(&event, &keys)) else {
+                mappers.add_panic();
+                let is_kept =
+                    panicked.as_ref().is_some_and(|to| to.try_send(event.clone()).is_ok());
+                let consequence = if is_kept {
+                    "it is called again"
+                } else {
+                    "what the event leads to is not reconciled"
+                };
+                return filter.report_mapper_panic(&event, consequence);
             };
-            let mut to_add = map(event.object());
-            if let Event::Updated { old, .. } = &event
-                && !event.is_resync()
-            {
-                to_add.extend(map(old));
-                // Mostly both lead to the same key, which gets one cause and not two.
-                to_add.sort_unstable();
-                to_add.dedup();
-            }
             let cause = Cause::of(&filter.resource, &event);
             for key in to_add {
                 enqueuer.enqueue(key, cause.clone());
@@ -193,4 +214,21 @@ impl ControllerCore {
         let registration = informer.add_handler_with(self.handler_options(), handler)?;
         Ok(Source::new(informer, Some(registration)))
     }
+}
+
+/// The keys that an object leads to, and for an update those that the old version leads to.
+fn keys_of_versions<T, I: IntoIterator<Item = ObjectKey>>(
+    event: &Event<T>,
+    keys: &(impl Fn(&Event<T>, &Cached<T>) -> I + ?Sized),
+) -> Vec<ObjectKey> {
+    let mut found: Vec<_> = keys(event, event.object()).into_iter().collect();
+    if let Event::Updated { old, .. } = event
+        && !event.is_resync()
+    {
+        found.extend(keys(event, old));
+        // Mostly both lead to the same key, which gets one cause and not two.
+        found.sort_unstable();
+        found.dedup();
+    }
+    found
 }

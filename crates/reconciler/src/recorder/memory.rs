@@ -48,3 +48,22 @@ impl RecordedEvents {
         RecorderStatus { recorded, written: recorded, ..RecorderStatus::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::*;
+
+    #[test]
+    fn flood_of_events_is_bounded_and_the_newest_are_kept() {
+        let events = RecordedEvents::default();
+        for number in 0..KEPT_MAX + 5 {
+            let about = ObjectReference::default();
+            events.push(Occurrence::normal(about, format!("Reason{number}"), "all is well"));
+        }
+        let reasons = events.reasons();
+        assert_eq!((reasons.len(), reasons[0].as_str()), (KEPT_MAX, "Reason5"));
+        assert_eq!(events.status().recorded, u64::try_from(KEPT_MAX).expect("small") + 5);
+    }
+}

@@ -56,6 +56,8 @@ pub struct RunContext {
     pub(crate) caches: FrozenCaches,
     /// The reconciled object when the run began.
     pub(crate) object: Option<Arc<Object>>,
+    /// Whether it was paused.
+    pub(crate) is_paused: bool,
     /// The first events that the run has published.
     pub(crate) events: Mutex<Vec<Occurrence>>,
     /// Versions that this run has made by changing nothing that a reconciler looks at.

@@ -112,3 +112,26 @@ impl Debounce {
 pub(crate) fn default_priority(_: &ObjectKey, cause: &Cause) -> Priority {
     if cause.is_new_event() { Priority::Normal } else { Priority::Low }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_of_events_leaves_one_entry_for_each_key_and_none_when_it_runs() {
+        let (quiet, at_most) = (Duration::from_secs(1), Duration::from_secs(10));
+        let debounce = Debounce::new(quiet, at_most);
+        let keys: Vec<_> =
+            (0..1_000).map(|number| ObjectKey::cluster(&format!("key-{number}"))).collect();
+        for _ in 0..100 {
+            for key in &keys {
+                assert_eq!(debounce.note(key), quiet);
+            }
+        }
+        assert_eq!(debounce.events.lock().len(), keys.len());
+        assert!(keys.iter().all(|key| debounce.wait_left(key) == Some(quiet)));
+        tokio::time::advance(quiet).await;
+        assert!(keys.iter().all(|key| debounce.wait_left(key).is_none()));
+        assert!(debounce.events.lock().is_empty());
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windlass_informer::{Event, Resource};
 
 use crate::guard::{PANIC_ADVICE, caught};
-use crate::sources::pause::Pause;
+use crate::sources::pause::PauseFilter;
 use crate::sources::predicate::{AnyEvent, AnyFilter, Predicate};
 
 /// Decides which events of one source count.
@@ -18,9 +18,8 @@ pub(crate) struct EventFilter<T> {
     pub(crate) predicate: Predicate<T>,
     /// For the events of all sources.
     pub(crate) global: Option<AnyFilter>,
-    /// For the reconciled objects: an update that pauses an object or ends its pause passes,
-    /// whatever the predicates say.
-    pub(crate) pause: Pause,
+    /// For the reconciled objects, if they can be paused.
+    pub(crate) pause: Option<PauseFilter>,
 }
 
 impl<T: 'static> EventFilter<T> {
@@ -36,11 +35,12 @@ impl<T: 'static> EventFilter<T> {
             self.report_panic("predicate", "the event counts", event);
             true
         });
-        passes || toggles_pause(&self.pause, event)
+        passes || self.pause.as_ref().is_some_and(|pause| pause.must_pass(event))
     }
 
-    pub(crate) fn report_mapper_panic(&self, event: &Event<T>) {
-        self.report_panic("mapper", "what the event leads to is not reconciled", event);
+    /// A mapper panicked. `consequence` says what becomes of the event.
+    pub(crate) fn report_mapper_panic(&self, event: &Event<T>, consequence: &str) {
+        self.report_panic("mapper", consequence, event);
     }
 
     fn report_panic(&self, what: &str, consequence: &str, event: &Event<T>) {
@@ -49,13 +49,5 @@ impl<T: 'static> EventFilter<T> {
             controller = &**controller, %resource, object = %event.key(),
             "the {what} of a watch panicked; {consequence}; {PANIC_ADVICE}"
         );
-    }
-}
-
-/// Whether an update paused an object, or ended its pause.
-fn toggles_pause<T>(pause: &Pause, event: &Event<T>) -> bool {
-    match event {
-        Event::Updated { old, new } => pause.has_changed(old.object(), new.object()),
-        Event::Added { .. } | Event::Deleted { .. } => false,
     }
 }

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use windlass_indexer::Object;
+use windlass_informer::Event;
+
+use crate::history::inactive::InactiveKeys;
 
 /// The annotation that pauses an object if its value is `true`, unless the controller has
 /// [another one](crate::ControllerBuilder::paused_by).
@@ -18,6 +21,12 @@ pub const PAUSED_ANNOTATION: &str = "windlass.dev/paused";
 /// The annotation that pauses an object; `None` if nothing does.
 #[derive(Clone)]
 pub(crate) struct Pause(Option<Arc<str>>);
+
+/// Passes the events that the state of a key contradicts.
+pub(crate) struct PauseFilter {
+    pub(crate) pause: Pause,
+    pub(crate) inactive: Arc<InactiveKeys>,
+}
 
 #[derive(Deserialize)]
 struct OnlyMetadata<'a> {
@@ -45,11 +54,23 @@ impl Pause {
         let Some(name) = &self.0 else { return false };
         annotation(object, name).is_some_and(|value| value == "true")
     }
+}
 
-    /// Whether one of two versions of an object is paused, and the other is not.
-    pub(crate) fn has_changed(&self, old: &Object, new: &Object) -> bool {
-        old.head().annotations_hash() != new.head().annotations_hash()
-            && self.is_paused(old) != self.is_paused(new)
+impl PauseFilter {
+    /// Whether an event must not be ignored, whatever the predicates say: the object is paused and
+    /// its key does not know it, or the other way round.
+    ///
+    /// Neither depends on the version before. Events merge, so there may be none in which the pause
+    /// began or ended. If a run is under way, its key is not noted as paused yet; it looks at the
+    /// object once more when it is.
+    pub(crate) fn must_pass<T>(&self, event: &Event<T>) -> bool {
+        let Self { pause, inactive } = self;
+        let is_paused = || pause.is_paused(event.object().object());
+        match event {
+            Event::Added { .. } => inactive.was_paused(event.key()) && !is_paused(),
+            Event::Updated { .. } => inactive.was_paused(event.key()) != is_paused(),
+            Event::Deleted { .. } => false,
+        }
     }
 }
 

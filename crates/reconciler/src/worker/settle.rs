@@ -76,7 +76,7 @@ impl ControllerCore {
         let noted = self.journal.record(&cx.key, Arc::clone(&run));
         self.log_end(&cx.key, &run, outcome, &noted);
         self.notify_users(&cx.key, &run, result.error);
-        self.release(lease, &run);
+        self.release(lease, &run, cx);
     }
 
     /// Adds the key again if the outcome asks for it; it runs after the lease has ended.
@@ -119,15 +119,16 @@ impl ControllerCore {
 
     /// Ends the lease, as the last step: then the key may run again on another worker. Finishing it
     /// forgets the failures of the key; dropping it keeps their count.
-    fn release(&self, lease: KeyLease, run: &Run) {
+    fn release(&self, lease: KeyLease, run: &Run, cx: &RunContext) {
         let inactive = match &run.outcome {
             Outcome::Paused => Some(InactiveReason::Paused),
             Outcome::Terminal { .. } => Some(InactiveReason::Terminal),
             _ => run.gave_up.then_some(InactiveReason::GivenUp),
         };
         if let Some(why) = inactive {
-            self.inactive.insert(lease.key(), why);
+            self.inactive.insert(lease.key(), why, cx.is_paused);
         }
+        self.run_again_if_pause_changed(cx);
         // A key that was given up has all of its attempts again. A terminal error may persist, so
         // its failures are kept.
         let forgets_failures = match &run.outcome {
@@ -136,6 +137,17 @@ impl ControllerCore {
         };
         if forgets_failures {
             lease.finish();
+        }
+    }
+
+    /// Adds a key again if its object was paused during the run, or its pause has ended. The event
+    /// may have come before the key was noted as paused, and a predicate may have ignored it.
+    fn run_again_if_pause_changed(&self, cx: &RunContext) {
+        let Some(object) = self.objects.get(&cx.key) else { return };
+        let is_as_before = cx.object.as_ref().is_some_and(|before| Arc::ptr_eq(before, &object));
+        if !is_as_before && self.pause.is_paused(&object) != cx.is_paused {
+            let cause = Cause::updated(&self.primary, object.head());
+            self.enqueuer.add(cx.key.clone(), Add::now(), cause, None);
         }
     }
 }

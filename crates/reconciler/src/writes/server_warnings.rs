@@ -68,4 +68,20 @@ mod tests {
         let long = format!("299 - \"{}\"", "é".repeat(200));
         assert_eq!(text_of(&long).map(|text| text.len()), Some(256));
     }
+
+    #[test]
+    fn flood_of_warnings_is_bounded_and_a_new_one_is_remembered() {
+        let warnings = ServerWarnings::new();
+        let request = http::Request::get("/api/v1/namespaces/default/secrets/a").body(());
+        let request = RequestInfo::of(&request.expect("a request"));
+        for number in 0..1_000 {
+            let mut headers = HeaderMap::new();
+            let warning = format!("299 - \"warning {number}\"");
+            headers.insert(WARNING, warning.parse().expect("a header"));
+            warnings.note("tester", &request, &headers);
+        }
+        let logged = warnings.logged.lock();
+        assert_eq!(logged.len(), REMEMBERED_MAX);
+        assert!(logged.peek("warning 999").is_some() && logged.peek("warning 0").is_none());
+    }
 }

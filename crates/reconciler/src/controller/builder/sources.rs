@@ -24,8 +24,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
-    /// update, it is called with the old and the new version. It must not wait; for a mapper that
-    /// does, see [`watches_changes`](Self::watches_changes).
+    /// update, it is called with the old and the new version. If it panics, that is logged, and it is
+    /// called again. It must not wait; for a mapper that does, see
+    /// [`watches_changes`](Self::watches_changes).
     pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         mut self,
         watch: Watch<T>,
@@ -56,11 +57,18 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # }
     /// ```
     ///
-    /// One event is mapped at a time, while the controller runs; runs do not wait for it. Changes
-    /// of one object may merge meanwhile, as for a slow handler. If the mapper fails, it is called
-    /// again, up to six times within half a minute. Then the failure is logged, and the event is
-    /// dropped. If the error is [terminal](Error::terminal), or the mapper panics, this happens at
-    /// once. The closure is cloned for every call.
+    /// While the controller runs, the events of up to sixteen objects are mapped at a time; runs do
+    /// not wait for them. The events of one object are mapped one after the other, and those that
+    /// come meanwhile merge. An update that has merged is also shown to the mapper as an addition of
+    /// the new version, because a run may have seen one in between that differs from both.
+    ///
+    /// If the mapper fails, panics, or takes longer than the [time limit](Self::timeout) for runs
+    /// (five minutes if there is none), it is called again, without end: after a second, then after
+    /// up to twice as long, at most 30 seconds, or when the error [asks](Error::retry_after) for it.
+    /// Other objects do not wait for that. Two errors are final, and logged: a
+    /// [terminal](Error::terminal) one, and that the changed object itself does not decode. What
+    /// comes after that is mapped with the last version that did. The closure is cloned for every
+    /// call.
     pub fn watches_changes<T, F, R, I>(mut self, watch: Watch<T>, map: F) -> Self
     where
         T: ObjectType,

@@ -11,7 +11,6 @@ use prometheus_client::registry::Unit;
 
 use crate::controller::status::ControllerStatus;
 use crate::error::Class;
-use crate::history::counts::Counts;
 
 /// One metric of all controllers. The encoder adds the unit and `_total` to the name.
 pub(super) struct Family {
@@ -29,30 +28,37 @@ enum Values {
 }
 
 /// The values of a label, and what is counted for each.
-type Rows = &'static [(&'static str, fn(&Counts) -> u64)];
+type Rows = &'static [(&'static str, fn(&ControllerStatus) -> u64)];
 
 /// The results of runs, in the order of controller-runtime.
 const RESULTS: Rows = &[
-    ("error", Counts::failures),
-    ("requeue_after", |counts| counts.requeued),
+    ("error", |status| status.counts.failures()),
+    ("requeue_after", |status| status.counts.requeued),
     // There is no such action.
     ("requeue", |_| 0),
-    ("success", |counts| counts.done),
+    ("success", |status| status.counts.done),
 ];
 
 /// All classes. Each is shown from the start, as zero.
 const CLASSES: Rows = &[
-    ("conflict", |counts| counts.failed_with(Class::Conflict)),
-    ("throttled", |counts| counts.failed_with(Class::Throttled)),
-    ("forbidden", |counts| counts.failed_with(Class::Forbidden)),
-    ("transient", |counts| counts.failed_with(Class::Transient)),
-    ("undecodable", |counts| counts.failed_with(Class::Undecodable)),
-    ("terminal", |counts| counts.failed_with(Class::Terminal)),
-    ("not_leader", |counts| counts.failed_with(Class::NotLeader)),
-    ("other", |counts| counts.failed_with(Class::Other)),
+    ("conflict", |status| status.counts.failed_with(Class::Conflict)),
+    ("throttled", |status| status.counts.failed_with(Class::Throttled)),
+    ("forbidden", |status| status.counts.failed_with(Class::Forbidden)),
+    ("transient", |status| status.counts.failed_with(Class::Transient)),
+    ("undecodable", |status| status.counts.failed_with(Class::Undecodable)),
+    ("terminal", |status| status.counts.failed_with(Class::Terminal)),
+    ("not_leader", |status| status.counts.failed_with(Class::NotLeader)),
+    ("other", |status| status.counts.failed_with(Class::Other)),
 ];
 
-pub(super) static FAMILIES: [Family; 15] = [
+/// Why a mapper was called again or its event given up.
+const MAPPER_RESULTS: Rows = &[
+    ("error", |status| status.mappers.failed),
+    ("panic", |status| status.mappers.panicked),
+    ("timeout", |status| status.mappers.timed_out),
+];
+
+pub(super) static FAMILIES: [Family; 17] = [
     Family {
         name: "controller_runtime_reconcile",
         help: "Runs, by result.",
@@ -127,6 +133,17 @@ pub(super) static FAMILIES: [Family; 15] = [
         values: Values::Gauge(|status| status.terminal),
     },
     Family {
+        name: "windlass_controller_mapper_failures",
+        help: "Calls of mappers of watches_changes that failed, by result.",
+        values: Values::Counters("result", MAPPER_RESULTS),
+    },
+    Family {
+        name: "windlass_controller_mapper_waiting",
+        help: "Objects whose events wait to be mapped again, because a mapper of watches_changes \
+               failed.",
+        values: Values::Gauge(|status| status.mappers.waiting),
+    },
+    Family {
         name: "windlass_controller_events_dropped",
         help: "Kubernetes events that were dropped, because there were too many.",
         values: Values::Counter(|status| status.events.dropped),
@@ -161,7 +178,7 @@ impl Family {
                 }
                 Values::Counters(label, rows) => {
                     for (value, of) in rows {
-                        let sum = statuses.iter().map(|status| of(&status.counts)).sum::<u64>();
+                        let sum = statuses.iter().map(of).sum::<u64>();
                         let labels = [name, (label, value)];
                         let mut metric = family.encode_family(&labels)?;
                         metric.encode_counter::<NoLabelSet, _, u64>(&sum, None)?;

@@ -1,0 +1,128 @@
+//! One attempt to map the events of a key. The mapper is user code, and so are its clone, its error
+//! and its iterator: any of them may panic.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::timeout;
+use windlass_indexer::{Cached, DecodeError, ObjectKey};
+use windlass_informer::client::error_chain;
+use windlass_informer::{Event, Resource};
+
+use crate::cause::Cause;
+use crate::error::{Class, Delay, Error};
+use crate::guard::caught;
+use crate::sources::mapping::Mapper;
+use crate::sources::mapping::unmapped::{Change, Due};
+
+/// How an attempt ended.
+pub(super) struct Attempt<T> {
+    pub(super) key: ObjectKey,
+    /// How often the key had failed in a row before.
+    pub(super) failures: u32,
+    pub(super) is_retry: bool,
+    /// The keys that the events lead to.
+    pub(super) found: Vec<(ObjectKey, Cause)>,
+    /// The events that were not mapped, in order.
+    pub(super) failed: Vec<(Change<T>, Failure)>,
+}
+
+/// Why an event was not mapped.
+pub(super) enum Failure {
+    /// The mapper failed. The error may have asked for a delay.
+    Error(String, Option<Delay>),
+    Panicked,
+    TimedOut,
+    /// This version of the object does not decode, so no retry helps.
+    Undecodable(String),
+    /// The version before does not decode.
+    UndecodableBefore(String),
+    /// The mapper said that no retry helps.
+    Terminal(String),
+}
+
+/// Maps the events of a key, one after the other. One that fails does not keep the next one from
+/// being mapped.
+pub(super) async fn map_all<T: Send + Sync + 'static>(
+    due: Due<T>,
+    resource: Resource,
+    map: std::sync::Arc<Mapper<T>>,
+    limit: Duration,
+) -> Attempt<T> {
+    let Due { key, changes, failures, is_retry } = due;
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for change in changes {
+        match map_one(&change, &map, limit).await {
+            Ok(keys) => {
+                let cause = Cause::of(&resource, &change.event);
+                found.extend(keys.into_iter().map(|key| (key, cause.clone())));
+            }
+            Err(failure) => failed.push((change, failure)),
+        }
+    }
+    Attempt { key, failures, is_retry, found, failed }
+}
+
+async fn map_one<T: Send + Sync + 'static>(
+    change: &Change<T>,
+    map: &Mapper<T>,
+    limit: Duration,
+) -> Result<Vec<ObjectKey>, Failure> {
+    let Change { event, is_merged } = change;
+    let Event::Updated { new, .. } = event else { return call(event, map, limit).await };
+    let added = Event::Added { object: new.clone(), initial: false };
+    match call(event, map, limit).await {
+        // A run may have seen a version in between. A mapper that compares would not know.
+        Ok(mut keys) if *is_merged => {
+            keys.extend(call(&added, map, limit).await?);
+            keys.sort_unstable();
+            keys.dedup();
+            Ok(keys)
+        }
+        // It never will decode, and must not hide what came after it.
+        Err(Failure::UndecodableBefore(_)) => call(&added, map, limit).await,
+        result => result,
+    }
+}
+
+async fn call<T: Send + Sync + 'static>(
+    event: &Event<T>,
+    map: &Mapper<T>,
+    limit: Duration,
+) -> Result<Vec<ObjectKey>, Failure> {
+    let called = async { map(event.clone()).await.map_err(|error| Failure::of(&error, event)) };
+    let mut called = Box::pin(AssertUnwindSafe(called).catch_unwind());
+    let ended = timeout(limit, &mut called).await;
+    // Dropping it is user code, too.
+    let _ = caught(|| drop(called));
+    match ended {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(Failure::Panicked),
+        Err(_) => Err(Failure::TimedOut),
+    }
+}
+
+impl Failure {
+    fn of<T>(error: &Error, event: &Event<T>) -> Self {
+        let message = error.to_string();
+        if error.class() == Class::Terminal {
+            return Self::Terminal(message);
+        }
+        let undecodable = error_chain(error.source()).find_map(|error| error.downcast_ref());
+        // If another object does not decode, nothing tells the mapper when that is fixed.
+        let is_of = |object: &Cached<T>| {
+            let head = object.head();
+            undecodable.is_some_and(|error: &DecodeError| {
+                error.key() == head.key()
+                    && error.uid() == head.uid()
+                    && error.version() == head.resource_version()
+            })
+        };
+        match event {
+            event if is_of(event.object()) => Self::Undecodable(message),
+            Event::Updated { old, .. } if is_of(old) => Self::UndecodableBefore(message),
+            _ => Self::Error(message, error.delay()),
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The events that are not mapped yet, by key. Pure: it calls no mapper and reads no clock.
+//!
+//! ```text
+//!            add                 take_due              settle: nothing is left
+//! (unknown) ────▶ Ready ──────────────────▶ Running ───────────────────────────▶ (unknown)
+//!                   ▲                       ▲  │ │
+//!                   │         take_due, when│  │ │ settle: something came meanwhile
+//!                   │              it is due│  │ └─────────────────────────▶ Ready
+//!                   │                     Retry◀┘ settle: something failed
+//!                   └─ add ── Undecodable ◀───── settle: all that is left does not decode
+//! ```
+//!
+//! The events of a key are a list, in order, and a new one merges with the last of them:
+//!
+//! ```text
+//! waits               then      becomes
+//! added, or updated   updated   updated, from the first to the last version, and merged
+//! added, or updated   deleted   deleted
+//! deleted             added     both
+//! ```
+//!
+//! So a key has at most one event of an object that exists, and the deletions of its predecessors.
+//! Their number is bounded for all keys together, because names that come and go are not: beyond
+//! [`DELETIONS_MAX`], a deletion that cannot be mapped at once is dropped.
+//!
+//! Unlike in the backlog of a handler, an object that came and went does not vanish, and an update
+//! says whether it has merged: a run may have seen what was in between.
+//!
+//! An event whose object does not decode stays, without being tried, until the next event of its
+//! key. So what is mapped then begins with the last version that did decode.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
+use windlass_indexer::ObjectKey;
+use windlass_informer::{Event, FinalState};
+
+/// How many deletions wait at most. What exists is bounded by the cache, which holds it anyway.
+pub(super) const DELETIONS_MAX: usize = 10_000;
+
+/// The events that are not mapped yet.
+pub(super) struct Unmapped<T> {
+    /// Hashed with a random seed, because tenants choose the names.
+    keys: HashMap<ObjectKey, Key<T>, RandomState>,
+    /// The keys that are [`State::Ready`].
+    ready: VecDeque<ObjectKey>,
+    /// The keys that are [`State::Retry`], by the time at which they are due, and then in the order
+    /// in which they failed.
+    retries: BTreeMap<(Instant, u64), ObjectKey>,
+    next_number: u64,
+    /// How many of the events are deletions.
+    deletions: usize,
+}
+
+struct Key<T> {
+    changes: Vec<Change<T>>,
+    /// How often it has failed in a row.
+    failures: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its events were not tried.
+    Ready,
+    /// What was known is being mapped. Its events are those that came since.
+    Running,
+    /// It waits after a failure.
+    Retry,
+    /// Its object does not decode.
+    Undecodable,
+}
+
+/// An event that is not mapped yet.
+pub(super) struct Change<T> {
+    pub(super) event: Event<T>,
+    /// Whether there were versions between the old and the new one of an update, or whether the old
+    /// one was not mapped itself.
+    pub(super) is_merged: bool,
+}
+
+/// A key whose events are to be mapped, in order.
+pub(super) struct Due<T> {
+    pub(super) key: ObjectKey,
+    pub(super) changes: Vec<Change<T>>,
+    /// How often it has failed in a row.
+    pub(super) failures: u32,
+    /// Whether it has waited after a failure.
+    pub(super) is_retry: bool,
+}
+
+impl<T> Unmapped<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            keys: HashMap::default(),
+            ready: VecDeque::new(),
+            retries: BTreeMap::new(),
+            next_number: 0,
+            deletions: 0,
+        }
+    }
+
+    /// How many keys wait after a failure.
+    pub(super) fn waiting(&self) -> usize {
+        self.retries.len()
+    }
+
+    /// When the next of them is due.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
+        self.retries.first_key_value().map(|(&(due, _), _)| due)
+    }
+
+    /// Adds an event. Returns it if there is no room for it.
+    #[must_use = "it must be logged"]
+    pub(super) fn add(&mut self, event: Event<T>) -> Option<Event<T>> {
+        let (key, change) = (event.key().clone(), Change { event, is_merged: false });
+        let known = match self.keys.entry(key.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                self.deletions += usize::from(change.is_deletion());
+                let state = State::Ready;
+                unknown.insert(Key { changes: vec![change], failures: 0, state });
+                self.ready.push_back(key);
+                return None;
+            }
+        };
+        let is_undecodable = known.state == State::Undecodable;
+        if is_undecodable {
+            known.state = State::Ready;
+            self.ready.push_back(key);
+        }
+        append(&mut known.changes, change, is_undecodable, &mut self.deletions)
+    }
+
+    /// Takes the events of a key that is due: of one that was not tried, or of one that is due
+    /// again.
+    pub(super) fn take_due(&mut self, now: Instant, may_retry: bool) -> Option<Due<T>> {
+        let retry = self.retries.first_entry();
+        let retry = retry.filter(|retry| may_retry && retry.key().0 <= now);
+        let is_retry = retry.is_some();
+        let key = match retry {
+            Some(retry) => retry.remove(),
+            None => self.ready.pop_front()?,
+        };
+        let known = self.keys.get_mut(&key).expect("a key that is due must be known");
+        known.state = State::Running;
+        let (changes, failures) = (std::mem::take(&mut known.changes), known.failures);
+        self.deletions -= deletions_of(&changes);
+        Some(Due { key, changes, failures, is_retry })
+    }
+
+    /// Ends what [`take_due`](Self::take_due) has begun, with the events that are still to be
+    /// mapped. They are tried again at `retry_at`, or, if that is `None`, when the next event comes:
+    /// then none of them decodes. Returns those for which there is no room.
+    #[must_use = "they must be logged"]
+    pub(super) fn settle(
+        &mut self,
+        key: &ObjectKey,
+        left: Vec<Change<T>>,
+        retry_at: Option<Instant>,
+    ) -> Vec<Event<T>> {
+        let known = self.keys.get_mut(key).expect("a key that is mapped must be known");
+        let later = std::mem::take(&mut known.changes);
+        self.deletions -= deletions_of(&later);
+        let (has_later, mut is_undecodable) = (!later.is_empty(), retry_at.is_none());
+        let mut dropped = Vec::new();
+        for change in left {
+            dropped.extend(append(&mut known.changes, change, false, &mut self.deletions));
+        }
+        for change in later {
+            dropped.extend(append(&mut known.changes, change, is_undecodable, &mut self.deletions));
+            is_undecodable = false;
+        }
+        known.failures = if retry_at.is_some() { known.failures.saturating_add(1) } else { 0 };
+        if known.changes.is_empty() {
+            self.keys.remove(key);
+        } else if let Some(due) = retry_at {
+            known.state = State::Retry;
+            self.retries.insert((due, self.next_number), key.clone());
+            self.next_number += 1;
+        } else if has_later {
+            known.state = State::Ready;
+            self.ready.push_back(key.clone());
+        } else {
+            known.state = State::Undecodable;
+        }
+        dropped
+    }
+}
+
+impl<T> Change<T> {
+    pub(super) fn is_deletion(&self) -> bool {
+        matches!(self.event, Event::Deleted { .. })
+    }
+}
+
+fn deletions_of<T>(changes: &[Change<T>]) -> usize {
+    changes.iter().filter(|change| change.is_deletion()).count()
+}
+
+/// Adds an event to those of its key. Returns it if too many deletions wait.
+fn append<T>(
+    changes: &mut Vec<Change<T>>,
+    change: Change<T>,
+    is_last_undecodable: bool,
+    deletions: &mut usize,
+) -> Option<Event<T>> {
+    let change = match changes.pop() {
+        None => change,
+        Some(last) => {
+            let (separate, merged) = merge(last, change, is_last_undecodable);
+            changes.extend(separate);
+            merged
+        }
+    };
+    if change.is_deletion() {
+        if *deletions >= DELETIONS_MAX {
+            return Some(change.event);
+        }
+        *deletions += 1;
+    }
+    changes.push(change);
+    None
+}
+
+/// Merges two events of one key. Returns the first by itself if both have to be mapped.
+fn merge<T>(
+    earlier: Change<T>,
+    later: Change<T>,
+    is_earlier_undecodable: bool,
+) -> (Option<Change<T>>, Change<T>) {
+    let is_resync = earlier.event.is_resync() || later.event.is_resync();
+    let is_merged = earlier.is_merged || later.is_merged || !is_resync;
+    let event = match (earlier.event, later.event) {
+        // Nothing was ever mapped of it that decodes.
+        (Event::Added { initial, .. }, Event::Updated { new: object, .. })
+            if is_earlier_undecodable =>
+        {
+            Event::Added { object, initial }
+        }
+        (added @ Event::Added { .. }, later) if later.is_resync() => added,
+        (
+            Event::Added { object: old, .. } | Event::Updated { old, .. },
+            Event::Updated { new, .. },
+        ) => Event::Updated { old, new },
+        // The last version that decodes says more than the one that does not.
+        (Event::Updated { old: object, .. }, Event::Deleted { .. }) if is_earlier_undecodable => {
+            Event::Deleted { object, state: FinalState::LastKnown }
+        }
+        (Event::Added { .. } | Event::Updated { .. }, deleted @ Event::Deleted { .. }) => deleted,
+        (one, other) => {
+            let one = Change { event: one, is_merged: earlier.is_merged };
+            return (Some(one), Change { event: other, is_merged: later.is_merged });
+        }
+    };
+    (None, Change { event, is_merged })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use windlass_indexer::{Cached, Store};
+
+    use super::*;
+
+    fn object(name: &str, version: u64) -> Cached<Value> {
+        let mut store = Store::new();
+        let metadata = json!({"name": name, "uid": name, "resourceVersion": version.to_string()});
+        let object = json!({"metadata": metadata}).to_string();
+        store.put_bytes(object.as_bytes()).expect("an object");
+        let lister = store.reader().lister().expect("a lister");
+        lister.handle(store.reader().get(name).expect("it is there"))
+    }
+
+    fn added(name: &str, version: u64) -> Event<Value> {
+        Event::Added { object: object(name, version), initial: false }
+    }
+
+    fn updated(name: &str, version: u64) -> Event<Value> {
+        Event::Updated { old: object(name, version - 1), new: object(name, version) }
+    }
+
+    fn deleted(name: &str, version: u64) -> Event<Value> {
+        Event::Deleted { object: object(name, version), state: FinalState::Final }
+    }
+
+    /// The events; those that merged have a star.
+    fn shown(changes: &[Change<Value>]) -> String {
+        let star = |change: &Change<Value>| if change.is_merged { "*" } else { "" };
+        let changes = changes.iter().map(|change| format!("{:?}{}", change.event, star(change)));
+        changes.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Tries what is due, in vain.
+    fn fail(unmapped: &mut Unmapped<Value>, now: Instant) -> usize {
+        let due = unmapped.take_due(now, true).expect("something is due");
+        unmapped.settle(&due.key, due.changes, Some(now + Duration::from_secs(1))).len()
+    }
+
+    fn add(unmapped: &mut Unmapped<Value>, event: Event<Value>) {
+        assert!(unmapped.add(event).is_none(), "there is room");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_of_a_key_merge_while_it_waits_and_nothing_vanishes() {
+        let (mut unmapped, now) = (Unmapped::new(), Instant::now());
+        add(&mut unmapped, updated("a", 2));
+        fail(&mut unmapped, now);
+        add(&mut unmapped, updated("a", 3));
+        add(&mut unmapped, deleted("a", 4));
+        add(&mut unmapped, added("a", 5));
+        add(&mut unmapped, updated("a", 6));
+        assert!(unmapped.take_due(now, true).is_none(), "it waits");
+        let later = now + Duration::from_secs(1);
+        assert!(unmapped.take_due(later, false).is_none(), "there is no place for it");
+        let due = unmapped.take_due(later, true).expect("it is due");
+        assert_eq!(shown(&due.changes), "Deleted(a 4, Final)* Updated(a 5 → 6)*");
+        assert_eq!((due.failures, due.is_retry), (1, true));
+        // What was mapped is what the next one begins with.
+        add(&mut unmapped, updated("a", 7));
+        assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+        let due = unmapped.take_due(later, true).expect("it was not tried");
+        assert_eq!(shown(&due.changes), "Updated(a 6 → 7)");
+        assert_eq!((due.failures, due.is_retry), (0, false));
+        // It came and went while the one before was mapped.
+        add(&mut unmapped, deleted("a", 8));
+        add(&mut unmapped, added("a", 9));
+        add(&mut unmapped, deleted("a", 10));
+        assert!(unmapped.settle(&due.key, due.changes, Some(later)).is_empty());
+        let due = unmapped.take_due(later, true).expect("it is due");
+        assert_eq!(shown(&due.changes), "Deleted(a 8, Final)* Deleted(a 10, Final)*");
+        assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+        assert!(unmapped.keys.is_empty() && unmapped.retries.is_empty());
+        assert_eq!(unmapped.deletions, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_of_deletions_that_fail_is_bounded_and_what_exists_stays() {
+        let (mut unmapped, now) = (Unmapped::new(), Instant::now());
+        for number in 0..100 {
+            add(&mut unmapped, added(&format!("there-{number}"), 1));
+            fail(&mut unmapped, now);
+        }
+        let mut dropped = 0;
+        for number in 0..DELETIONS_MAX + 50 {
+            // Each has its attempt, however many wait.
+            add(&mut unmapped, deleted(&format!("gone-{number}"), 2));
+            dropped += fail(&mut unmapped, now);
+        }
+        assert_eq!((dropped, unmapped.deletions), (50, DELETIONS_MAX));
+        // The same name, again and again.
+        for version in 0..50 {
+            let gone = unmapped.add(deleted("there-0", 10 + 2 * version));
+            assert!(gone.is_some_and(|event| event.key().name() == "there-0"));
+            add(&mut unmapped, added("there-0", 11 + 2 * version));
+        }
+        assert_eq!((unmapped.keys.len(), unmapped.deletions), (DELETIONS_MAX + 100, DELETIONS_MAX));
+        let mut tried = 0;
+        while let Some(due) = unmapped.take_due(now + Duration::from_secs(1), true) {
+            tried += due.changes.len();
+            assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+        }
+        assert_eq!((tried, unmapped.deletions), (DELETIONS_MAX + 100, 0));
+        assert!(unmapped.keys.is_empty());
+    }
+}
