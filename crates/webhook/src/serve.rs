@@ -3,6 +3,11 @@
 //! Every request gets an HTTP answer within its time. If the uid of the review is known, the answer
 //! is a review with that uid and the status 200, whatever went wrong, because the server shows its
 //! message to the person who is waiting. Otherwise the status says what is wrong.
+//!
+//! A review of a deeply nested object is handled from its first byte to its last on a thread with a
+//! large stack: `windlass_nesting` says why. If that cannot be, the answer is still a review, and
+//! refuses what is asked whatever the failure policy says. Otherwise somebody could get past a
+//! webhook that may be ignored by nesting an object deeply enough.
 
 pub(crate) mod admission;
 pub(crate) mod conversion;
@@ -14,9 +19,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
+use windlass_nesting::{DEPTH_MAX, LargeStack, SHALLOW_MAX, StackError};
 
 use crate::metrics::Outcome;
 use crate::review::Status;
@@ -61,12 +67,44 @@ pub(crate) fn json(code: StatusCode, body: &impl Serialize) -> Response {
     }
 }
 
-/// Reads the review of a request, of at most `bytes_max`.
-pub(crate) async fn review(
+/// Waits for an answer where there is stack enough for what is nested this deep.
+///
+/// # Errors
+/// Returns an error that says why there is none. Nothing was asked then.
+pub(crate) async fn with_stack_for<F>(depth: usize, answer: F) -> Result<F::Output, StackError>
+where
+    F: Future<Output: Send> + Send,
+{
+    match depth {
+        ..=SHALLOW_MAX => Ok(answer.await),
+        ..=DEPTH_MAX => Ok(LargeStack::new(answer).await?),
+        _ => Err(StackError::TooDeep),
+    }
+}
+
+/// The uid of a review that is not read as a whole.
+pub(crate) fn uid_of(body: &[u8]) -> Result<String, Refusal> {
+    /// What is not named here is skipped, which takes no stack.
+    #[derive(Deserialize)]
+    struct Envelope {
+        request: Asked,
+    }
+
+    #[derive(Deserialize)]
+    struct Asked {
+        uid: String,
+    }
+
+    let envelope = serde_json::from_slice::<Envelope>(body);
+    envelope.map(|envelope| envelope.request.uid).map_err(|error| invalid(&error))
+}
+
+/// Reads the body of a request, of at most `bytes_max`.
+pub(crate) async fn body(
     request: Request,
     bytes_max: usize,
     deadline: Instant,
-) -> Result<Value, Refusal> {
+) -> Result<Bytes, Refusal> {
     check_content_type(request.headers())?;
     let body = read(request.into_body(), bytes_max);
     let body = timeout_at(deadline, body).await.unwrap_or_else(|_| {
@@ -75,11 +113,17 @@ pub(crate) async fn review(
     if body.is_empty() {
         return Err(Refusal::bad_request("the body is empty"));
     }
-    serde_json::from_slice(&body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let message = format!("the body is not valid JSON at line {line}, column {column}");
-        Refusal::bad_request(message)
-    })
+    Ok(body)
+}
+
+/// Reads a body as a review. [`with_stack_for`] provides the stack.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Refusal> {
+    windlass_nesting::from_slice(body).map_err(|error| invalid(&error))
+}
+
+fn invalid(error: &serde_json::Error) -> Refusal {
+    let (line, column) = (error.line(), error.column());
+    Refusal::bad_request(format!("the body is not valid JSON at line {line}, column {column}"))
 }
 
 /// What the review says of itself must be `version` and `kind`.

@@ -48,7 +48,21 @@ impl ServedHook {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
-        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let body = super::body(request, self.bytes_max, deadline).await?;
+        let depth = windlass_nesting::depth(&body);
+        match super::with_stack_for(depth, self.answer_to(&body, deadline)).await {
+            Ok(answered) => answered,
+            Err(error) => {
+                let uid = super::uid_of(&body)?;
+                let message = format!("the review cannot be read: {error}");
+                tracing::warn!(path = &*self.path, uid, "refused: {message}");
+                Ok(Self::answer_with(uid, denied(400, &message), Outcome::Refused))
+            }
+        }
+    }
+
+    async fn answer_to(&self, body: &[u8], deadline: Instant) -> Result<Answered, Refusal> {
+        let mut review = super::parse(body)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
                 .map_err(Refusal::bad_request)?;
@@ -61,8 +75,12 @@ impl ServedHook {
                 (denied(400, &message), Outcome::Refused)
             }
         };
+        Ok(Self::answer_with(uid, response, outcome))
+    }
+
+    fn answer_with(uid: String, response: AdmissionResponse, outcome: Outcome) -> Answered {
         let review = AdmissionReview::answer(AdmissionResponse { uid, ..response });
-        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+        Answered { response: super::json(StatusCode::OK, &review), outcome }
     }
 
     /// The request of a review, if it is one for this webhook.

@@ -9,9 +9,10 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
+use windlass_nesting::StackError;
 
 use super::{Answered, Refusal};
-use crate::convert::{Versions, group_version, qualified};
+use crate::convert::{Versions, group_version, keep, qualified};
 use crate::decode;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
@@ -43,25 +44,49 @@ impl ServedConversions {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
         let deadline = Instant::now() + time;
-        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let body = super::body(request, self.bytes_max, deadline).await?;
+        let depth = windlass_nesting::depth(&body);
+        match super::with_stack_for(depth, self.answer_to(&body, deadline)).await {
+            Ok(answered) => answered,
+            Err(error) => Ok(Self::unreadable(super::uid_of(&body)?, &error)),
+        }
+    }
+
+    async fn answer_to(&self, body: &[u8], deadline: Instant) -> Result<Answered, Refusal> {
+        let mut review = super::parse(body)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
                 .map_err(Refusal::bad_request)?;
             return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
         };
-        let converted = match decoded(&mut review) {
-            Ok(request) => {
-                let span = tracing::info_span!(
-                    "conversion",
-                    path = &*self.path,
-                    uid = request.uid,
-                    to = request.desired_api_version,
-                    objects = request.objects.len(),
-                );
-                self.convert(&request, deadline).instrument(span).await
-            }
-            Err(message) => Err((message, Outcome::Refused)),
+        let request = match decoded(&mut review) {
+            Ok(request) => request,
+            Err(message) => return Ok(Self::answer_with(uid, Err((message, Outcome::Refused)))),
         };
+        // A field that is kept in an annotation is nested once it is restored.
+        let depth = request.objects.iter().map(keep::depth).max().unwrap_or(0);
+        let answer = async {
+            let span = tracing::info_span!(
+                "conversion",
+                path = &*self.path,
+                uid = request.uid,
+                to = request.desired_api_version,
+                objects = request.objects.len(),
+            );
+            let converted = self.convert(&request, deadline).instrument(span).await;
+            Self::answer_with(request.uid.clone(), converted)
+        };
+        super::with_stack_for(depth, answer)
+            .await
+            .or_else(|error| Ok(Self::unreadable(uid, &error)))
+    }
+
+    fn unreadable(uid: String, error: &StackError) -> Answered {
+        let message = format!("the review cannot be read: {error}");
+        Self::answer_with(uid, Err((message, Outcome::Refused)))
+    }
+
+    fn answer_with(uid: String, converted: Result<Vec<Value>, Failed>) -> Answered {
         let (converted_objects, result, outcome) = match converted {
             Ok(objects) => (objects, Status::success(), Outcome::Converted),
             Err((message, outcome)) => {
@@ -72,7 +97,7 @@ impl ServedConversions {
         };
         let response = ConversionResponse { uid, converted_objects, result };
         let review = ConversionReview::answer(response);
-        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+        Answered { response: super::json(StatusCode::OK, &review), outcome }
     }
 
     async fn convert(
