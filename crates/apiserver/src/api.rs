@@ -18,6 +18,7 @@ use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::fields::{finalizers, text};
+use crate::json;
 use crate::kind::Verbs;
 use crate::kinds::Registry;
 use crate::object::{Encoding, Form};
@@ -45,6 +46,8 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) parts: &'a Parts,
     pub(crate) body: Bytes,
+    /// How deep the body is nested.
+    pub(crate) depth: usize,
     pub(crate) requester: Requester,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
@@ -156,6 +159,10 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group).map(Reply::Ready);
         };
+        let depth_max = json::depth_max_of(&target.kind);
+        if self.depth > depth_max {
+            return Err(Failure::bad_request(json::too_deep(depth_max)));
+        }
         self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         if target.kind.rules.verbs == Verbs::CreateOnly {
             return self.review(state, &target).map(Reply::Ready);

@@ -1,12 +1,19 @@
 //! Bodies of answers: whole, in pieces, or without end, and cut short where a fault says so.
 
 use std::convert::Infallible;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http_body::Frame;
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
+use windlass_nesting::on_large_stack;
+
+use crate::shared::Shared;
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
@@ -24,6 +31,56 @@ pub(crate) fn stream(
     pieces: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
 ) -> Body {
     BodyExt::boxed_unsync(StreamBody::new(pieces.map(|piece| piece.map(Frame::data))))
+}
+
+/// The same body, which is made on a large stack while the server has deeply nested objects: a list
+/// or a watch writes them when it is read.
+pub(crate) fn with_stack(body: Body, shared: Arc<Shared>) -> Body {
+    BodyExt::boxed_unsync(WithStack { body, shared })
+}
+
+struct WithStack {
+    body: Body,
+    shared: Arc<Shared>,
+}
+
+impl http_body::Body for WithStack {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.body.is_end_stream() || !self.shared.has_deep() {
+            return Pin::new(&mut self.body).poll_frame(cx);
+        }
+        let (body, waker) = (&mut self.body, cx.waker().clone());
+        on_large_stack(|| Pin::new(body).poll_frame(&mut Context::from_waker(&waker)))
+            .unwrap_or(Poll::Ready(Some(Err(BodyError))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for WithStack {
+    /// A watch may be waiting for a webhook that converts an object.
+    fn drop(&mut self) {
+        if self.body.is_end_stream() || !self.shared.has_deep() {
+            return;
+        }
+        let mut body = Some(mem::replace(&mut self.body, whole(Bytes::new())));
+        if on_large_stack(|| drop(body.take())).is_err() {
+            // A leak is better than the end of the process.
+            mem::forget(body);
+        }
+    }
 }
 
 /// The same body, broken off after so many bytes.

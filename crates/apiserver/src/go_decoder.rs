@@ -30,10 +30,7 @@ pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
         return "unexpected end of JSON input".to_owned();
     }
     if error.to_string().starts_with("recursion limit") {
-        return format!(
-            "the body is nested deeper than {} levels, which this embedded API server does not read",
-            json::DEPTH_MAX
-        );
+        return json::too_deep(json::depth_max());
     }
     let line = body.split(|&byte| byte == b'\n').nth(error.line().saturating_sub(1));
     let Some(line) = line else { return error.to_string() };

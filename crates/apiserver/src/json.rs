@@ -6,9 +6,35 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use windlass_nesting::has_large_stack;
 
-/// Levels that a value may be nested: what `serde_json` reads. Real servers read more.
+use crate::kind::Kind;
+
+/// Levels that an object of a built-in kind may be nested: what `serde_json` reads. Real servers
+/// read more.
 pub(crate) const DEPTH_MAX: usize = 127;
+
+/// Levels that a custom resource may be nested, as on a real server. Such a value is handled on a
+/// large stack.
+const CUSTOM_DEPTH_MAX: usize = 10_000;
+
+/// Levels that a body about a kind may be nested.
+pub(crate) fn depth_max_of(kind: &Kind) -> usize {
+    if kind.is_builtin() { DEPTH_MAX } else { CUSTOM_DEPTH_MAX }
+}
+
+/// Levels that a value may be nested that is made here, by a patch for instance.
+pub(crate) fn depth_max() -> usize {
+    if has_large_stack() { CUSTOM_DEPTH_MAX } else { DEPTH_MAX }
+}
+
+/// What is said of a body that is deeper.
+pub(crate) fn too_deep(depth_max: usize) -> String {
+    format!(
+        "the body is nested deeper than {depth_max} levels, which this embedded API server does \
+         not read"
+    )
+}
 
 /// How deep a value is nested; a scalar is not.
 pub(crate) fn depth(value: &Value) -> usize {
@@ -29,6 +55,10 @@ pub(crate) struct Read {
 pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
+    // A review is a little deeper than the object in it.
+    if has_large_stack() && windlass_nesting::depth(text) <= windlass_nesting::DEPTH_MAX {
+        deserializer.disable_recursion_limit();
+    }
     let value =
         Seed { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
     deserializer.end()?;

@@ -57,6 +57,7 @@ pub struct Snapshot {
     served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
     rbac: Option<Arc<Rbac>>,
+    has_deep: bool,
 }
 
 /// Changes of a kind that can be watched from the past. The real server's window is of this order.
@@ -131,12 +132,16 @@ impl ApiServer {
             served: state.served.clone(),
             owners: state.owners.clone(),
             rbac: state.rbac.clone(),
+            has_deep: self.shared.has_deep(),
         }
     }
 
     /// Goes back to an earlier state, version counter and all, as a cluster restored from a backup
     /// does. Every watch ends.
     pub fn restore(&self, snapshot: &Snapshot) {
+        if snapshot.has_deep {
+            self.shared.note_depth(usize::MAX);
+        }
         let mut state = self.shared.state();
         state.store.restore(snapshot.image.clone());
         state.registry.go_back_to(&snapshot.registry);

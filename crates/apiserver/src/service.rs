@@ -11,6 +11,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
+use windlass_nesting::LargeStack;
 
 use crate::accept;
 use crate::api::Call;
@@ -92,9 +93,18 @@ impl ApiService {
                     let warnings = RefCell::default();
                     let shared = &self.shared;
                     let (parts, faults) = (&parts, &faults);
+                    let depth = windlass_nesting::depth(&body);
+                    shared.note_depth(depth);
+                    #[rustfmt::skip]
                     let call =
-                        Call { shared, parts, body, requester, info, query, faults, warnings };
-                    Ok(call.answer(&route).await)
+                        Call { shared, parts, body, depth, requester, info, query, faults, warnings };
+                    let answer = call.answer(&route);
+                    match shared.has_deep() {
+                        false => Ok(answer.await),
+                        true => LargeStack::new(answer).await.map_err(|error| {
+                            Failure::internal_error(&format!("there is no large stack: {error}"))
+                        }),
+                    }
                 }
                 (Err(failure), _) | (_, Err(failure)) => Err(failure),
             },
@@ -104,6 +114,7 @@ impl ApiService {
         if let Some(taken) = accept::protobuf_alone(accept) {
             response = protobuf::answer::into_protobuf(response, taken, watched);
         }
+        let response = response.map(|body| body::with_stack(body, Arc::clone(&self.shared)));
         strike_after(&faults, response)
     }
 }

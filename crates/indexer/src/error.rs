@@ -61,21 +61,21 @@ pub struct LayoutError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The store has no such index.
+    /// There is no such index, or none that has the label.
     #[error(
-        "the store has no index {index}: add it with `Store::add_index`, \
-         before or after it is filled"
+        "there is no index {index}: add `.index({index})` to the options of the watch or informer, \
+         or call `add_index({index})` of the informer or store"
     )]
     Unknown {
-        /// The type of the index.
-        index: &'static str,
+        /// The index, as it is written.
+        index: String,
     },
-    /// The store already has an index of this type.
+    /// There is an index of this type with other settings.
     #[error(
-        "the store has an index {index} already: \
-         use that one, or wrap yours in a type of its own if it differs"
+        "there is an index {index} with other settings, and a look-up names the type alone: \
+         give yours a type of its own"
     )]
-    Duplicate {
+    Different {
         /// The type of the index.
         index: &'static str,
     },

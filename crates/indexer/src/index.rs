@@ -24,6 +24,10 @@ use crate::version::Uid;
 
 /// An index over the objects of a store.
 ///
+/// A store has one index of a type, and adding an equal one again changes nothing. One that has
+/// other settings is refused, because a look-up names the type alone: give it a type of its own.
+/// Of [`ByLabel`] there may be several, and a look-up uses one that has the label.
+///
 /// The view is any type that decodes from an object. It should have only the few fields that the
 /// index reads, because it is decoded for every object that arrives. With the view `()`, an index
 /// reads only the head and decodes nothing.
@@ -33,6 +37,7 @@ use crate::version::Uid;
 /// use windlass_indexer::{Head, Index, Store};
 ///
 /// /// Pods by their node.
+/// #[derive(PartialEq)]
 /// struct ByNode;
 ///
 /// #[derive(Deserialize)]
@@ -59,7 +64,7 @@ use crate::version::Uid;
 /// assert_eq!(on_node.iter().count(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Index: Send + Sync + 'static {
+pub trait Index: PartialEq + Send + Sync + 'static {
     /// What is decoded of an object for this index; `()` for nothing.
     type View: DeserializeOwned + 'static;
     /// The type of the values that objects are found by.
@@ -84,17 +89,19 @@ impl<V: Borrow<Q>, Q: IndexValue + ?Sized> LookUp<V> for Q {}
 impl LookUp<ObjectKey> for KeyRef<'_> {}
 
 /// The built-in index by the uids of an object's owners.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByOwner;
 
 /// The built-in index by the uid of the controller of an object: the one owner that manages it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByController;
 
 /// The built-in index by labels: by all of them, or by those with certain keys.
 ///
-/// Label selectors use it where they can. Without it, they look at the head of every object.
-#[derive(Clone, Debug, Default)]
+/// A store may have several, so all users of an informer get the labels that they ask for. One whose
+/// labels another one has is not added. A look-up of a label that none of them has is an error.
+/// Label selectors use them where they can, and look at the head of every object otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByLabel {
     /// `None` for all labels.
     keys: Option<BTreeSet<String>>,
@@ -119,8 +126,19 @@ pub(crate) struct Registered {
     pub(crate) name: &'static str,
     pub(crate) needs_bytes: bool,
     values: Box<Values>,
-    labels: Option<ByLabel>,
+    /// The index itself.
+    index: Arc<dyn Any + Send + Sync>,
     failed: Mutex<BTreeMap<ObjectKey, DecodeError>>,
+}
+
+/// What adding an index means to one that is there.
+pub(crate) enum Relation {
+    /// It answers every look-up of the other one.
+    Covers,
+    /// It is of the same type and has other settings. A look-up could not tell them apart.
+    Differs,
+    /// They can both be there.
+    Unrelated,
 }
 
 type Values = dyn Fn(&Head, &[u8]) -> Result<BTreeSet<String>, serde_json::Error> + Send + Sync;
@@ -150,11 +168,12 @@ pub(crate) struct IndexPosition<'a> {
 impl Registered {
     pub(crate) fn new<I: Index>(index: I) -> Self {
         let needs_bytes = TypeId::of::<I::View>() != TypeId::of::<()>();
-        let labels = (&index as &dyn Any).downcast_ref::<ByLabel>().cloned();
+        let index = Arc::new(index);
+        let reads = Arc::clone(&index);
         let values = move |head: &Head, bytes: &[u8]| {
             // The unit type decodes from `null`.
             let view = serde_json::from_slice(if needs_bytes { bytes } else { b"null" })?;
-            let values = index.values(head, view).into_iter();
+            let values = reads.values(head, view).into_iter();
             Ok(values.map(|value| value.index_text().into_owned()).collect())
         };
         Self {
@@ -162,7 +181,7 @@ impl Registered {
             name: short_name::<I>(),
             needs_bytes,
             values: Box::new(values),
-            labels,
+            index,
             failed: Mutex::default(),
         }
     }
@@ -197,9 +216,35 @@ impl Registered {
         self.failed().values().cloned().collect()
     }
 
+    /// Whether it is an index of this type.
+    pub(crate) fn is<I: Index>(&self) -> bool {
+        self.type_id == TypeId::of::<I>()
+    }
+
+    /// What adding `other` means to it.
+    pub(crate) fn compare<I: Index>(&self, other: &I) -> Relation {
+        let labels = (other as &dyn Any).downcast_ref::<ByLabel>();
+        match (self.index.downcast_ref::<I>(), self.labels().zip(labels)) {
+            (None, _) => Relation::Unrelated,
+            (Some(_), Some((held, wanted))) if held.covers_all(wanted) => Relation::Covers,
+            (Some(_), Some(_)) => Relation::Unrelated,
+            (Some(held), None) if held == other => Relation::Covers,
+            (Some(_), None) => Relation::Differs,
+        }
+    }
+
     /// Whether it contains every object that has the label `key`.
     pub(crate) fn covers_label(&self, key: &str) -> bool {
-        self.labels.as_ref().is_some_and(|labels| labels.covers(key))
+        self.labels().is_some_and(|labels| labels.covers(key))
+    }
+
+    /// Whether every object with the value `text` is in it.
+    pub(crate) fn covers_value(&self, text: &str) -> bool {
+        self.labels().is_none_or(|labels| labels.covers(label_key(text)))
+    }
+
+    fn labels(&self) -> Option<&ByLabel> {
+        self.index.downcast_ref()
     }
 
     fn failed(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, DecodeError>> {
@@ -272,6 +317,14 @@ impl ByLabel {
         Self::default()
     }
 
+    fn covers_all(&self, other: &Self) -> bool {
+        match (&self.keys, &other.keys) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(keys), Some(other)) => keys.is_superset(other),
+        }
+    }
+
     fn covers(&self, key: &str) -> bool {
         self.keys.as_ref().is_none_or(|keys| keys.contains(key))
     }
@@ -311,6 +364,12 @@ impl<A: IndexValue, B: IndexValue> IndexValue for (A, B) {
         // The length distinguishes ("a", "bc") from ("ab", "c").
         Cow::Owned(format!("{}:{one}{two}", one.len()))
     }
+}
+
+/// The first part of a pair from its text: the key of a label.
+pub(crate) fn label_key(text: &str) -> &str {
+    let parts = text.split_once(':').and_then(|(length, pair)| pair.get(..length.parse().ok()?));
+    parts.unwrap_or_default()
 }
 
 macro_rules! displayed {

@@ -172,7 +172,7 @@ impl<K: ObjectType> Lister<K> {
     /// too, and works without it.
     ///
     /// # Errors
-    /// If the store has no such index.
+    /// If the store has no such index that has this label.
     pub fn by_label(&self, key: &str, value: &str) -> Result<List<K>, IndexError> {
         self.by_index::<ByLabel>(&(key.to_owned(), value.to_owned()))
     }

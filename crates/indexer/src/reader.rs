@@ -1,6 +1,7 @@
 //! Reading a store without types: one object, a snapshot, a selection of objects.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::IndexError;
@@ -128,13 +129,17 @@ impl Snapshot {
     /// The objects with a value in an index.
     ///
     /// # Errors
-    /// If the store had no such index at the moment of the snapshot.
+    /// If the store had no such index at the moment of the snapshot, or no [`ByLabel`] index that
+    /// has the label.
+    ///
+    /// [`ByLabel`]: crate::ByLabel
     pub fn by_index<I: Index>(
         &self,
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<Selection, IndexError> {
-        let number = self.trees.index_number::<I>()?;
-        Ok(self.selection(Some((number, value.index_text().into()))))
+        let text = value.index_text();
+        let number = self.trees.index_number::<I>(&text)?;
+        Ok(self.selection(Some((number, text.into()))))
     }
 
     /// The values that objects have in an index, as [texts](IndexValue::index_text), in order and
@@ -143,16 +148,17 @@ impl Snapshot {
     /// # Errors
     /// If the store had no such index at the moment of the snapshot.
     pub fn index_values<I: Index>(&self) -> Result<Vec<Arc<str>>, IndexError> {
-        let entries = &self.trees.indexes[self.trees.index_number::<I>()?].entries;
-        let mut values: Vec<Arc<str>> = Vec::new();
-        let mut next = entries.iter().next();
-        while let Some(entry) = next {
-            values.push(Arc::clone(&entry.value));
-            // No text is between a text and the same one with a zero byte at its end.
-            let after = format!("{}\0", entry.value);
-            next = entries.from(IndexPosition { value: &after, key: None }).next();
+        let mut values = BTreeSet::new();
+        for IndexTree { entries, .. } in self.trees.indexes_of::<I>()? {
+            let mut next = entries.iter().next();
+            while let Some(entry) = next {
+                // No text is between a text and the same one with a zero byte at its end.
+                let after = format!("{}\0", entry.value);
+                values.insert(Arc::clone(&entry.value));
+                next = entries.from(IndexPosition { value: &after, key: None }).next();
+            }
         }
-        Ok(values)
+        Ok(values.into_iter().collect())
     }
 
     fn selection(&self, by_index: Option<(usize, Box<str>)>) -> Selection {

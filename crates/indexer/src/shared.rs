@@ -26,7 +26,9 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::decoder::{TypeDecoder, TypeView};
 use crate::error::{DecodeError, IndexError, short_name};
-use crate::index::{Index, IndexEntry, IndexPosition, IndexedValue, Registered};
+use crate::index::{
+    ByLabel, Index, IndexEntry, IndexPosition, IndexedValue, Registered, label_key,
+};
 use crate::interner::Interner;
 use crate::key::{KeyRef, ObjectKey};
 use crate::map::ObjectMap;
@@ -217,11 +219,26 @@ impl Trees {
         }
     }
 
-    /// The number of the index of a type.
-    pub(crate) fn index_number<I: Index>(&self) -> Result<usize, IndexError> {
-        let is_wanted = |tree: &IndexTree| tree.index.type_id == TypeId::of::<I>();
+    /// The number of an index of a type that has every object with the value `text`.
+    pub(crate) fn index_number<I: Index>(&self, text: &str) -> Result<usize, IndexError> {
+        let is_wanted = |tree: &IndexTree| tree.index.is::<I>() && tree.index.covers_value(text);
         let number = self.indexes.iter().position(is_wanted);
-        number.ok_or(IndexError::Unknown { index: short_name::<I>() })
+        let unknown = || match TypeId::of::<I>() == TypeId::of::<ByLabel>() {
+            true => format!("ByLabel::keys([{:?}])", label_key(text)),
+            false => short_name::<I>().to_owned(),
+        };
+        number.ok_or_else(|| IndexError::Unknown { index: unknown() })
+    }
+
+    /// The indexes of a type, of which there is at least one.
+    pub(crate) fn indexes_of<I: Index>(
+        &self,
+    ) -> Result<impl Iterator<Item = &IndexTree>, IndexError> {
+        let mut found = self.indexes.iter().filter(|tree| tree.index.is::<I>()).peekable();
+        if found.peek().is_none() {
+            return Err(IndexError::Unknown { index: short_name::<I>().to_owned() });
+        }
+        Ok(found)
     }
 }
 

@@ -2,13 +2,12 @@
 //!
 //! `shared.rs` says how the two structures of a store change together.
 
-use std::any::TypeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::decoder::{TypeDecoder, TypeView};
 use crate::error::IndexError;
-use crate::index::{Index, Registered};
+use crate::index::{Index, Registered, Relation};
 use crate::interner::Interner;
 use crate::key::KeyRef;
 use crate::map::ObjectMap;
@@ -144,17 +143,21 @@ impl Store {
         Some(self.forget(removed))
     }
 
-    /// Adds an index. It contains all objects when this returns. Readers see the complete index or
-    /// none.
+    /// Adds an index, unless an equal one is there. It contains all objects when this returns.
+    /// Readers see the complete index or none.
     ///
     /// # Errors
-    /// If there is an index of this type already, or if the index needs bytes that a resident store
-    /// has dropped.
+    /// If there is an index of this type with other settings, or if the index needs bytes that a
+    /// resident store has dropped.
     pub fn add_index<I: Index>(&mut self, index: I) -> Result<(), IndexError> {
-        let index = Registered::new(index);
-        if self.has_index::<I>() {
-            return Err(IndexError::Duplicate { index: index.name });
+        for known in &self.indexes {
+            match known.compare(&index) {
+                Relation::Covers => return Ok(()),
+                Relation::Differs => return Err(IndexError::Different { index: known.name }),
+                Relation::Unrelated => {}
+            }
         }
+        let index = Registered::new(index);
         let mut trees = Trees::clone(&self.shared.trees.read());
         if let Some(view) = &self.shared.resident
             && index.needs_bytes
@@ -174,7 +177,7 @@ impl Store {
 
     /// Whether there is an index of this type.
     pub fn has_index<I: Index>(&self) -> bool {
-        self.indexes.iter().any(|known| known.type_id == TypeId::of::<I>())
+        self.indexes.iter().any(|known| known.is::<I>())
     }
 
     /// Removes what readers and counters know of a version that has left the store.

@@ -31,6 +31,7 @@ fn second_selector_replaces_the_first_with_and_without_an_index() {
 }
 
 /// An index that panics at the object `b`.
+#[derive(PartialEq)]
 struct Panicking;
 
 impl Index for Panicking {
@@ -74,6 +75,7 @@ fn object_of_a_store_resident_in_another_type_is_an_error() {
 }
 
 /// An index whose values are secrets.
+#[derive(PartialEq)]
 struct BySecret;
 
 #[derive(Deserialize)]

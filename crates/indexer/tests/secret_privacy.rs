@@ -18,6 +18,7 @@ fn secret(broken: &str) -> String {
     format!(r#"{{"metadata":{metadata},{broken}}}"#)
 }
 
+#[derive(PartialEq)]
 struct ByData;
 
 #[derive(Deserialize)]

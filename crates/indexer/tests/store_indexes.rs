@@ -8,6 +8,7 @@ use serde_json::Value;
 use windlass_indexer::{ByLabel, ByOwner, Head, Index, IndexError, Layout, Reader, Store, Uid};
 
 /// An index by a field of the object: a string, or a list of strings.
+#[derive(PartialEq)]
 struct ByValue;
 
 #[derive(Deserialize)]
@@ -102,7 +103,7 @@ fn indexes_added_late_have_what_was_there_and_what_comes() {
     }
     assert_eq!(
         reader.snapshot().by_index::<ByValue>("3").expect_err("not yet"),
-        IndexError::Unknown { index: "ByValue" }
+        IndexError::Unknown { index: "ByValue".to_owned() }
     );
     store.add_index(ByValue).expect("the first");
     assert_eq!(found(&reader, "3").len(), 10);
@@ -114,11 +115,78 @@ fn indexes_added_late_have_what_was_there_and_what_comes() {
 }
 
 #[test]
-fn an_index_is_added_once() {
-    let (mut store, _) = indexed();
+fn an_equal_index_is_added_once() {
+    let (mut store, reader) = indexed();
     assert!(store.has_index::<ByValue>() && !store.has_index::<ByOwner>());
-    let error = store.add_index(ByValue).expect_err("there already");
-    assert_eq!(error, IndexError::Duplicate { index: "ByValue" });
+    store.add_index(ByValue).expect("the same again");
+    assert_eq!(reader.status().indexes.len(), 1);
+}
+
+#[test]
+fn an_index_with_other_settings_is_refused() {
+    /// By the first bytes of the name.
+    #[derive(PartialEq)]
+    struct ByPrefix(usize);
+
+    impl Index for ByPrefix {
+        type View = ();
+        type Value = String;
+
+        fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = String> {
+            head.name().get(..self.0).map(str::to_owned)
+        }
+    }
+
+    let mut store = Store::new();
+    store.add_index(ByPrefix(1)).expect("the first");
+    store.add_index(ByPrefix(1)).expect("the same again");
+    let error = store.add_index(ByPrefix(2)).expect_err("it would answer for the other one");
+    assert_eq!(error, IndexError::Different { index: "ByPrefix" });
+    assert_eq!(store.reader().status().indexes.len(), 1);
+}
+
+#[test]
+fn labels_that_are_asked_for_later_are_indexed_as_well() {
+    let mut store = Store::new();
+    let indexes = |store: &Store| store.reader().status().indexes.len();
+    store.add_index(ByLabel::keys(["app"])).expect("the first");
+    put(&mut store, "ns/a", 1, "app=web,team=red,tier=front", "0");
+    store.add_index(ByLabel::keys(["team"])).expect("another label");
+    let lister = store.reader().lister::<Value>().expect("compact");
+    let count = |key: &str, value: &str| lister.by_label(key, value).map(|l| l.iter().count());
+    assert_eq!((count("app", "web"), count("team", "red")), (Ok(1), Ok(1)));
+    assert_eq!(count("team", "blue"), Ok(0));
+    assert_eq!(lister.index_values::<ByLabel>().expect("there are two").len(), 2);
+    // What an index has already is not indexed again.
+    store.add_index(ByLabel::keys(["team"])).expect("the same again");
+    assert_eq!(indexes(&store), 2);
+    assert!(count("tier", "front").is_err());
+    store.add_index(ByLabel::all()).expect("all labels");
+    store.add_index(ByLabel::keys(["tier"])).expect("it is among all");
+    assert_eq!((indexes(&store), count("tier", "front")), (3, Ok(1)));
+}
+
+#[test]
+fn a_label_that_is_not_indexed_is_an_error_that_names_the_line_to_add() {
+    let mut store = Store::new();
+    store.add_index(ByLabel::keys(["app"])).expect("the first");
+    put(&mut store, "ns/a", 1, "app=web,team=red", "0");
+    let reader = store.reader();
+    let lister = reader.lister::<Value>().expect("compact");
+    let pair = ("team".to_owned(), "red".to_owned());
+    let missing = [
+        lister.by_label("team", "red").expect_err("it is not indexed"),
+        reader.snapshot().by_index::<ByLabel>(&pair).expect_err("as by hand"),
+    ];
+    for error in missing {
+        let text = error.to_string();
+        assert!(text.contains(r#".index(ByLabel::keys(["team"]))"#), "{text}");
+    }
+    // A key that is part of an indexed one, or longer than it.
+    assert!(lister.by_label("ap", "pweb").is_err() && lister.by_label("appw", "eb").is_err());
+    // A selector works without an index.
+    let selector = "team=red".parse().expect("valid");
+    assert_eq!(lister.select(&selector).iter().count(), 1);
 }
 
 #[test]
@@ -164,11 +232,7 @@ fn owners_and_labels_are_built_in() {
     }
     assert_eq!(lister.by_owner(&Uid::new("u3")).expect("indexed").iter().count(), 0);
     assert_eq!(lister.by_label("app", "web").expect("indexed").iter().count(), 1);
-    assert_eq!(
-        lister.by_label("tier", "front").expect("indexed").iter().count(),
-        0,
-        "not asked for"
-    );
+    assert!(lister.by_label("tier", "front").is_err(), "not asked for");
 }
 
 #[test]

@@ -16,6 +16,7 @@ struct Thing {
 }
 
 /// An index that needs the body of an object.
+#[derive(PartialEq)]
 struct ByValue;
 
 impl Index for ByValue {
@@ -28,6 +29,7 @@ impl Index for ByValue {
 }
 
 /// An index by the keys that objects refer to.
+#[derive(PartialEq)]
 struct ByReference;
 
 #[derive(Deserialize)]
@@ -155,6 +157,7 @@ fn object_that_is_laid_over_reads_as_one_of_the_store() {
 
 #[test]
 fn index_that_panics_changes_nothing() {
+    #[derive(PartialEq)]
     struct Panics;
     impl Index for Panics {
         type View = ();

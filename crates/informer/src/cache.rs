@@ -72,12 +72,9 @@ impl Cache {
         }
     }
 
-    /// Adds an index, unless there is one of its type.
+    /// Adds an index, unless there is an equal one.
     pub(crate) fn add_index<I: Index>(&self, index: I) -> Result<(), IndexError> {
         let mut state = lock(&self.state);
-        if state.store.has_index::<I>() {
-            return Ok(());
-        }
         // The store of an index that panics is unchanged. So the panic is the caller's alone: it
         // must not poison the lock, which would end all changes of the cache.
         let added = catch_unwind(AssertUnwindSafe(|| state.store.add_index(index)));

@@ -456,7 +456,7 @@ async fn a_resident_informer_has_the_same_objects_and_a_slim_one_their_fields() 
 }
 
 /// Pods by the node that they are assigned to.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct ByNode;
 
 #[derive(Deserialize)]

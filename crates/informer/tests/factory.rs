@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::api::ObjectMeta;
-use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
+use kube::core::{DynamicObject, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::json;
 use support::by_hand::{self, object};
@@ -37,7 +37,7 @@ struct Slim {
 }
 
 /// Config maps by their value.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct ByValue;
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ impl Index for ByValue {
 }
 
 /// An index that panics on every object.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Panics;
 
 impl Index for Panics {
@@ -116,9 +116,8 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() {
     let dynamic = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
     let resource = factory.discover(&kind).await.expect("a kind of the server");
-    let dynamic_metadata = factory
-        .metadata_of::<PartialObjectMeta<DynamicObject>>(&resource, |options| options)
-        .expect("an informer");
+    let dynamic_metadata =
+        factory.metadata_of::<DynamicObject>(&resource, |options| options).expect("an informer");
     let slim = factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     factory.start();
     factory.wait_for_sync().await.expect("they list");
@@ -272,6 +271,24 @@ async fn indexes_can_be_there_from_the_beginning_or_come_late() {
     assert_eq!(informer.lister().by_label("app", "web").expect("the index").iter().count(), 0);
     assert_eq!(cluster.asked("watch"), 1);
     factory.shut_down().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_two_users_of_one_informer_are_both_indexed() {
+    let cluster = Cluster::with(&["a", "b"]).await;
+    let factory = cluster.factory();
+    let informer = |key: &'static str| {
+        let index = move |options: InformerOptions| options.index(ByLabel::keys([key]));
+        factory.informer_with::<ConfigMap>(index).expect("an informer")
+    };
+    let (by_app, by_team) = (informer("app"), informer("team"));
+    for informer in [&by_app, &by_team] {
+        assert!(informer.lister().by_label("app", "web").expect("indexed").is_empty());
+        assert!(informer.lister().by_label("team", "red").expect("indexed").is_empty());
+        let error = informer.lister().by_label("tier", "front").expect_err("nobody indexes it");
+        assert!(error.to_string().contains(r#".index(ByLabel::keys(["tier"]))"#), "{error}");
+    }
+    assert_eq!(by_app.status().store.indexes.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,7 @@ const TEAMS: [&str; 3] = ["red", "blue", "green"];
 const NAMES: usize = 6;
 
 /// Config maps by a value in them: an index that decodes.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct ByValue;
 
 #[derive(Deserialize)]

@@ -71,7 +71,7 @@ const BROKEN_BODIES: [&str; 14] = [
 ];
 
 /// An index whose view no broken Secret decodes as.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct ByData;
 
 #[derive(Deserialize)]

@@ -97,7 +97,7 @@ async fn source_is_added_and_removed_while_the_controller_runs() {
 }
 
 /// `ConfigMap`s by the Secret of their own name.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct ByName;
 
 impl Index for ByName {
@@ -110,6 +110,7 @@ impl Index for ByName {
 }
 
 /// An index that nobody has added.
+#[derive(PartialEq)]
 struct NoIndex;
 
 impl Index for NoIndex {

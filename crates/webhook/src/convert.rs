@@ -10,7 +10,7 @@
 //! Invariants: of `metadata`, only labels and annotations may change; everything else is copied
 //! from the source, as the API server demands. No error message shows the content of an object.
 
-mod keep;
+pub(crate) mod keep;
 mod metadata;
 mod round_trip;
 

@@ -68,6 +68,10 @@
 //! - **Nothing unknown is lost.** A [`Defaulter`] changes what it changes, and nothing else: fields
 //!   that its type does not know survive at any depth. A [`Conversion`] does the same, if it
 //!   [keeps unknown fields](Conversion::keep_unknown_fields).
+//! - **Any depth.** An object may be nested as deeply as the API server takes it, which is 10,000
+//!   levels. Handlers and converters of a deep object run on a thread with a large stack. They must
+//!   not give it to another task or thread, where even to drop it can end the process. What is
+//!   deeper is refused whatever the failure policy says.
 //! - **Bounded.** Bodies, times and warnings have the bounds of the API server. The bodies of all
 //!   requests under way have a bound together, and log lines that clients cause have [one a
 //!   minute](LogLimit). Connections are bounded by whoever serves the router.

@@ -3,6 +3,11 @@
 //! Every request gets an HTTP answer within its time. If the uid of the review is known, the answer
 //! is a review with that uid and the status 200, whatever went wrong, because the server shows its
 //! message to the person who is waiting. Otherwise the status says what is wrong.
+//!
+//! A review of a deeply nested object is handled from its first byte to its last on a thread with a
+//! large stack: `windlass_nesting` says why. If that cannot be, the answer is still a review, and
+//! refuses what is asked whatever the failure policy says. Otherwise somebody could get past a
+//! webhook that may be ignored by nesting an object deeply enough.
 
 pub(crate) mod admission;
 pub(crate) mod body;
@@ -12,8 +17,10 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
+use windlass_nesting::{DEPTH_MAX, LargeStack, SHALLOW_MAX, StackError};
 
 use self::body::{Bodies, Counted};
 use crate::log_limit::LogLimit;
@@ -25,6 +32,12 @@ use crate::review::Status;
 pub(crate) struct Refusal {
     code: StatusCode,
     message: String,
+}
+
+/// A review that answers one, as it is sent: it may be nested as deeply. And what it is counted as.
+pub(crate) struct Reviewed {
+    body: Vec<u8>,
+    outcome: Outcome,
 }
 
 /// An answer, and what it is counted as.
@@ -66,23 +79,72 @@ impl Refusal {
     }
 }
 
-/// Reads the review of a request.
-pub(crate) async fn review(
+impl Reviewed {
+    pub(crate) fn new(review: &impl Serialize, outcome: Outcome) -> Self {
+        let body = serde_json::to_vec(review).expect("keys that are strings must serialize");
+        Self { body, outcome }
+    }
+
+    /// The answer. The bytes of the request count until it has been sent.
+    pub(crate) fn answered(self, counted: Counted) -> Answered {
+        Answered { response: counted.answer(self.body), outcome: self.outcome }
+    }
+}
+
+/// Waits for an answer where there is stack enough for what is nested this deep.
+///
+/// # Errors
+/// Returns an error that says why there is none. Nothing was asked then.
+pub(crate) async fn with_stack_for<F>(depth: usize, answer: F) -> Result<F::Output, StackError>
+where
+    F: Future<Output: Send> + Send,
+{
+    match depth {
+        ..=SHALLOW_MAX => Ok(answer.await),
+        ..=DEPTH_MAX => Ok(LargeStack::new(answer).await?),
+        _ => Err(StackError::TooDeep),
+    }
+}
+
+/// The uid of a review that is not read as a whole.
+pub(crate) fn uid_of(body: &[u8]) -> Result<String, Refusal> {
+    /// What is not named here is skipped, which takes no stack.
+    #[derive(Deserialize)]
+    struct Envelope {
+        request: Asked,
+    }
+
+    #[derive(Deserialize)]
+    struct Asked {
+        uid: String,
+    }
+
+    let envelope = serde_json::from_slice::<Envelope>(body);
+    envelope.map(|envelope| envelope.request.uid).map_err(|error| invalid(&error))
+}
+
+/// Reads the body of a request.
+pub(crate) async fn body(
     request: Request,
     bodies: &Bodies,
     deadline: Instant,
-) -> Result<(Value, Counted), Refusal> {
+) -> Result<(Vec<u8>, Counted), Refusal> {
     check_content_type(request.headers())?;
     let (body, counted) = bodies.read(request.into_body(), deadline).await?;
     if body.is_empty() {
         return Err(Refusal::bad_request("the body is empty"));
     }
-    let review = serde_json::from_slice(&body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let message = format!("the body is not valid JSON at line {line}, column {column}");
-        Refusal::bad_request(message)
-    })?;
-    Ok((review, counted))
+    Ok((body, counted))
+}
+
+/// Reads a body as a review. [`with_stack_for`] provides the stack.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Refusal> {
+    windlass_nesting::from_slice(body).map_err(|error| invalid(&error))
+}
+
+fn invalid(error: &serde_json::Error) -> Refusal {
+    let (line, column) = (error.line(), error.column());
+    Refusal::bad_request(format!("the body is not valid JSON at line {line}, column {column}"))
 }
 
 /// What the review says of itself must be `version` and `kind`.

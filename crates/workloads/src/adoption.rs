@@ -17,7 +17,7 @@ use windlass::reconciler::{Error, RunContext, owner_reference};
 use crate::objects::Managed;
 
 /// The index of objects that have no controller, by namespace: what can be adopted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Orphans;
 
 impl Index for Orphans {

@@ -11,11 +11,11 @@ use crate::annotation::{Annotations, asks_for_restarts};
 use crate::reference::{Kind, references};
 
 /// Workloads by the `ConfigMap`s that they refer to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ByConfigMap;
 
 /// Workloads by the Secrets that they refer to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BySecret;
 
 /// What the indexes read of a workload. It is the same in all three kinds.

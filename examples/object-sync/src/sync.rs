@@ -115,7 +115,7 @@ impl Reference {
 ///
 /// It does not know kinds, and not which of them are cluster-scoped. So an object of another kind
 /// that has the same name leads to a run as well, which finds nothing to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ByReference;
 
 /// What the index reads of a sync.

@@ -29,7 +29,7 @@ pub fn is_assigned(pod: &Cached<SlimPod>) -> bool {
 }
 
 /// Pods by the node that they are assigned to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ByNode;
 
 impl Index for ByNode {

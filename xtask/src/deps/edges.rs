@@ -24,13 +24,18 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { name: "windlass-workqueue", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
-    Layer { name: "windlass-informer", uses: &["windlass-indexer"], never: &[] },
+    Layer { name: "windlass-nesting", uses: &[], never: KUBERNETES },
+    Layer {
+        name: "windlass-informer",
+        uses: &["windlass-indexer", "windlass-nesting"],
+        never: &[],
+    },
     Layer {
         name: "windlass-reconciler",
         uses: &["windlass-informer", "windlass-indexer", "windlass-workqueue"],
         never: &[],
     },
-    Layer { name: "windlass-webhook", uses: &[], never: &[] },
+    Layer { name: "windlass-webhook", uses: &["windlass-nesting"], never: &[] },
     Layer {
         name: "windlass-manager",
         uses: &[
@@ -54,7 +59,7 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &[], never: &[] },
+    Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
     Layer { name: "windlass-testkit", uses: &["windlass-apiserver"], never: &[] },
     Layer { name: "windlass-workloads", uses: &["windlass"], never: &[] },
     Layer {

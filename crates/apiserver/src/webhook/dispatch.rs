@@ -203,7 +203,7 @@ impl Mutation {
             }
             Err(Unpatched::Misfit(why)) => return Err(Failure::internal_error(&why)),
         };
-        if json::depth(&patched) > json::DEPTH_MAX {
+        if json::depth(&patched) > json::depth_max() {
             return Err(Failure::internal_error("the patched object is nested too deeply"));
         }
         let decoded = decoded(&self.write, &self.version, patched)?;

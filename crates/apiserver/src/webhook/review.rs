@@ -69,7 +69,8 @@ impl Kind {
             Ok(read) => read.value,
             // What is not JSON may be YAML, which nearly everything is.
             Err(error) => {
-                let text = std::str::from_utf8(body).ok();
+                let is_shallow = windlass_nesting::depth(body) <= json::depth_max();
+                let text = std::str::from_utf8(body).ok().filter(|_| is_shallow);
                 let value = text.and_then(|text| serde_saphyr::from_str::<Value>(text).ok());
                 value.ok_or_else(|| {
                     let why = go_syntax(&error, body);

@@ -139,12 +139,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
             ))
         })
     })?;
-    if json::depth(&read.value) > json::DEPTH_MAX {
-        return Err(Failure::bad_request(format!(
-            "error decoding YAML: the body is nested deeper than {} levels, which this embedded API server does \
-             not read",
-            json::DEPTH_MAX
-        )));
+    let depth_max = json::depth_max();
+    if json::depth(&read.value) > depth_max {
+        let why = json::too_deep(depth_max);
+        return Err(Failure::bad_request(format!("error decoding YAML: {why}")));
     }
     json::make_whole(&mut read.value);
     match &read.value {

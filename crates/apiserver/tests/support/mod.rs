@@ -63,6 +63,10 @@ pub(crate) async fn get(server: &ApiServer, path: &str) -> (StatusCode, Value) {
     call(server, Method::GET, path, None).await
 }
 
+pub(crate) async fn delete_answer(server: &ApiServer, path: &str) -> (StatusCode, Value) {
+    call(server, Method::DELETE, path, None).await
+}
+
 pub(crate) async fn post(server: &ApiServer, path: &str, body: Value) -> (StatusCode, Value) {
     call(server, Method::POST, path, Some(body)).await
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_nesting::{depth, with_stack_for};
 
 /// Changes every object once, before it is cached. Use it to drop fields that are never read.
 ///
@@ -36,17 +37,43 @@ impl Transform {
         &self.name
     }
 
-    /// The changed object; `None` if the object is not JSON. The caller must not cache such an
-    /// object unchanged, because it may contain what the transform removes.
+    /// The changed object; `None` if the object is not JSON, or is nested more deeply than an API
+    /// server takes. The caller must not cache such an object unchanged, because it may contain
+    /// what the transform removes.
     pub(crate) fn apply(&self, object: &[u8]) -> Option<Box<[u8]>> {
-        let mut value = serde_json::from_slice::<Value>(object).ok()?;
-        (self.change)(&mut value);
-        Some(value.to_string().into_bytes().into_boxed_slice())
+        let changed = || {
+            let mut value = windlass_nesting::from_slice::<Value>(object).ok()?;
+            (self.change)(&mut value);
+            Some(value.to_string().into_bytes().into_boxed_slice())
+        };
+        with_stack_for(depth(object), changed).ok().flatten()
     }
 }
 
 impl fmt::Debug for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transform({:?})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests have the 2 MiB of stack that the tasks of feeds have.
+    #[test]
+    fn objects_of_any_depth_that_a_server_takes_are_changed() {
+        let transform = Transform::new("without-status", |object| {
+            let fields = object.as_object_mut().expect("an object");
+            fields.remove("status");
+        });
+        for levels in [1, 126, 127, 10_000] {
+            let spec = format!("{}7{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+            let object = format!(r#"{{"spec":{spec},"status":{spec}}}"#);
+            let changed = transform.apply(object.as_bytes()).expect("it is JSON");
+            assert!(*changed == *format!(r#"{{"spec":{spec}}}"#).as_bytes(), "{levels} levels");
+        }
+        let too_deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(transform.apply(too_deep.as_bytes()), None);
     }
 }

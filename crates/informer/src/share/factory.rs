@@ -186,15 +186,16 @@ impl SharedInformerFactory {
         self.metadata_of(&Resource::of::<K>(), |options| options)
     }
 
-    /// As [`metadata`](Self::metadata), of any resource, with changed options.
+    /// As [`metadata`](Self::metadata), of any resource, with changed options. It is read as
+    /// metadata only, because all other fields would be missing from it.
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
-    pub fn metadata_of<K: ObjectType>(
+    pub fn metadata_of<K: Send + Sync + 'static>(
         &self,
         resource: &Resource,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
-    ) -> Result<SharedInformer<K>, InformerError> {
+    ) -> Result<SharedInformer<PartialObjectMeta<K>>, InformerError> {
         self.get_or_create(resource, change, true)
     }
 

@@ -207,11 +207,12 @@ impl<K: ObjectType> SharedInformer<K> {
         Ok(Subscription::new(registration, self.lister.clone()))
     }
 
-    /// Adds an index, at any time. It has every cached object when this returns. If there is one of
-    /// the same type, that one stays.
+    /// Adds an index, at any time, unless an equal one is there. It has every cached object when
+    /// this returns.
     ///
     /// # Errors
-    /// Returns an error if it needs the bytes of objects and the informer is resident.
+    /// Returns an error if there is one of the same type with other settings, or if it needs the
+    /// bytes of objects and the informer is resident.
     pub fn add_index<I: Index>(&self, index: I) -> Result<(), InformerError> {
         self.engine
             .cache

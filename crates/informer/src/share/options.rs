@@ -162,7 +162,8 @@ impl InformerOptions {
         self
     }
 
-    /// Adds an index. If there is one of the same type, that one stays.
+    /// Adds an index, unless an equal one is there. One of the same type with other settings is an
+    /// error when the informer is made.
     pub fn index<I: Index + Clone>(mut self, index: I) -> Self {
         self.indexes.push(Arc::new(move |cache| cache.add_index(index.clone())));
         self

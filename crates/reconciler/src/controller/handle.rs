@@ -116,7 +116,7 @@ impl ControllerHandle {
     /// # use windlass_indexer::{Head, Index, ObjectKey};
     /// # use windlass_informer::Resource;
     /// # use windlass_reconciler::{AddSourceError, Controller, ControllerHandle, Watch};
-    /// # #[derive(Clone)]
+    /// # #[derive(Clone, PartialEq)]
     /// # struct ByReference;
     /// # impl Index for ByReference {
     /// #     type View = ();

@@ -20,7 +20,7 @@ use windlass_reconciler::{
 use super::{Called, does, run_on};
 
 /// Objects by an annotation.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct BySize;
 
 #[derive(Deserialize)]
@@ -131,6 +131,7 @@ pub(crate) fn reads_secrets(builder: ControllerBuilder<ConfigMap>) -> Controller
 }
 
 /// `ConfigMaps` by the Secret that they refer to.
+#[derive(PartialEq)]
 pub(crate) struct BySecret;
 
 #[derive(Deserialize)]

@@ -12,6 +12,7 @@
 //! it is never kept and never restored.
 
 use serde_json::{Map, Value};
+use windlass_nesting::{DEPTH_MAX, SHALLOW_MAX, has_large_stack};
 
 use super::{Problem, Versions};
 use crate::overlay::overlay;
@@ -50,6 +51,16 @@ pub(super) fn convert(
     Ok(converted)
 }
 
+/// How deep an object will be nested when what its annotations keep is restored.
+pub(crate) fn depth(object: &Value) -> usize {
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let kept = annotations.into_iter().flatten().filter(|(key, _)| key.starts_with(PREFIX));
+    let depths =
+        kept.filter_map(|(_, text)| Some(windlass_nesting::depth(text.as_str()?.as_bytes())));
+    // What is deeper is not restored.
+    depths.filter(|depth| *depth <= DEPTH_MAX).max().unwrap_or(0)
+}
+
 /// Removes the annotation of a version, and returns the fields that it keeps.
 fn take(object: &mut Value, version: &str) -> Option<Fields> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
@@ -58,8 +69,14 @@ fn take(object: &mut Value, version: &str) -> Option<Fields> {
     if annotations.is_empty() {
         metadata.remove("annotations");
     }
-    // Anybody may have written it: what does not decode is not restored.
-    let mut kept: Fields = serde_json::from_str(kept.as_str()?).ok()?;
+    let kept = kept.as_str()?;
+    // Anybody may have written it: what does not decode is not restored, nor what there is no stack
+    // for.
+    let depth = windlass_nesting::depth(kept.as_bytes());
+    if depth > DEPTH_MAX || depth > SHALLOW_MAX && !has_large_stack() {
+        return None;
+    }
+    let mut kept: Fields = windlass_nesting::from_slice(kept.as_bytes()).ok()?;
     kept.retain(|field, _| !NOT_KEPT.contains(&field.as_str()));
     Some(kept)
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
 use super::body::Bodies;
-use super::{Answered, Refusal};
+use super::{Answered, Refusal, Reviewed};
 use crate::admission::Admission;
 use crate::configuration::FailurePolicy;
 use crate::decode;
@@ -52,7 +52,25 @@ impl ServedHook {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
-        let (mut review, counted) = super::review(request, &self.bodies, deadline).await?;
+        let (body, counted) = super::body(request, &self.bodies, deadline).await?;
+        let depth = windlass_nesting::depth(&body);
+        let reviewed = match super::with_stack_for(depth, self.review(&body, deadline)).await {
+            Ok(reviewed) => reviewed?,
+            Err(error) => {
+                let uid = super::uid_of(&body)?;
+                let message = format!("the review cannot be read: {error}");
+                if let Some(line) = self.log.line("unreadable") {
+                    let path = &*self.path;
+                    tracing::warn!(path, uid, left_out = line.left_out, "refused: {message}");
+                }
+                Self::reviewed(uid, denied(400, &message), Outcome::Refused)
+            }
+        };
+        Ok(reviewed.answered(counted))
+    }
+
+    async fn review(&self, body: &[u8], deadline: Instant) -> Result<Reviewed, Refusal> {
+        let mut review = super::parse(body)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
                 .map_err(Refusal::bad_request)?;
@@ -68,8 +86,12 @@ impl ServedHook {
                 (denied(400, &message), Outcome::Refused)
             }
         };
+        Ok(Self::reviewed(uid, response, outcome))
+    }
+
+    fn reviewed(uid: String, response: AdmissionResponse, outcome: Outcome) -> Reviewed {
         let review = AdmissionReview::answer(AdmissionResponse { uid, ..response });
-        Ok(Answered { response: counted.answer(&review), outcome })
+        Reviewed::new(&review, outcome)
     }
 
     /// The request of a review, if it is one for this webhook.

@@ -17,7 +17,6 @@ use futures::stream;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -93,12 +92,8 @@ impl Bodies {
 }
 
 impl Counted {
-    /// An answer as JSON. The bytes count until it has been sent, or nearly so.
-    pub(super) fn answer(self, answer: &impl Serialize) -> Response {
-        // Our types always serialize: their keys are strings.
-        let Ok(bytes) = serde_json::to_vec(answer) else {
-            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        };
+    /// An answer of JSON. The bytes of the request count until it has been sent, or nearly so.
+    pub(super) fn answer(self, bytes: Vec<u8>) -> Response {
         let headers = [
             (CONTENT_TYPE, "application/json".to_owned()),
             (CONTENT_LENGTH, bytes.len().to_string()),

@@ -8,10 +8,11 @@ use axum::response::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
+use windlass_nesting::StackError;
 
 use super::body::Bodies;
-use super::{Answered, Refusal};
-use crate::convert::{Versions, group_version, qualified};
+use super::{Answered, Refusal, Reviewed};
+use crate::convert::{Versions, group_version, keep, qualified};
 use crate::decode;
 use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
@@ -47,25 +48,49 @@ impl ServedConversions {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
         let deadline = Instant::now() + time;
-        let (mut review, counted) = super::review(request, &self.bodies, deadline).await?;
+        let (body, counted) = super::body(request, &self.bodies, deadline).await?;
+        let depth = windlass_nesting::depth(&body);
+        let reviewed = match super::with_stack_for(depth, self.review(&body, deadline)).await {
+            Ok(reviewed) => reviewed?,
+            Err(error) => self.unreadable(super::uid_of(&body)?, &error),
+        };
+        Ok(reviewed.answered(counted))
+    }
+
+    async fn review(&self, body: &[u8], deadline: Instant) -> Result<Reviewed, Refusal> {
+        let mut review = super::parse(body)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
                 .map_err(Refusal::bad_request)?;
             return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
         };
-        let converted = match decoded(&mut review) {
-            Ok(request) => {
-                let span = tracing::info_span!(
-                    "conversion",
-                    path = &*self.path,
-                    uid = request.uid,
-                    to = request.desired_api_version,
-                    objects = request.objects.len(),
-                );
-                self.convert(&request, deadline).instrument(span).await
-            }
-            Err(message) => Err((message, Outcome::Refused)),
+        let request = match decoded(&mut review) {
+            Ok(request) => request,
+            Err(message) => return Ok(self.reviewed(uid, Err((message, Outcome::Refused)))),
         };
+        // A field that is kept in an annotation is nested once it is restored.
+        let depth = request.objects.iter().map(keep::depth).max().unwrap_or(0);
+        let answer = async {
+            let span = tracing::info_span!(
+                "conversion",
+                path = &*self.path,
+                uid = request.uid,
+                to = request.desired_api_version,
+                objects = request.objects.len(),
+            );
+            let converted = self.convert(&request, deadline).instrument(span).await;
+            self.reviewed(request.uid.clone(), converted)
+        };
+        let reviewed = super::with_stack_for(depth, answer).await;
+        Ok(reviewed.unwrap_or_else(|error| self.unreadable(uid, &error)))
+    }
+
+    fn unreadable(&self, uid: String, error: &StackError) -> Reviewed {
+        let message = format!("the review cannot be read: {error}");
+        self.reviewed(uid, Err((message, Outcome::Refused)))
+    }
+
+    fn reviewed(&self, uid: String, converted: Result<Vec<Value>, Failed>) -> Reviewed {
         let (converted_objects, result, outcome) = match converted {
             Ok(objects) => (objects, Status::success(), Outcome::Converted),
             Err((message, outcome)) => {
@@ -78,7 +103,7 @@ impl ServedConversions {
         };
         let response = ConversionResponse { uid, converted_objects, result };
         let review = ConversionReview::answer(response);
-        Ok(Answered { response: counted.answer(&review), outcome })
+        Reviewed::new(&review, outcome)
     }
 
     async fn convert(

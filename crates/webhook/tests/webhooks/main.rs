@@ -4,6 +4,7 @@ mod admission;
 mod bounds;
 mod configuration;
 mod conversion;
+mod depth;
 mod dynamic;
 mod fuzz;
 mod mutation;

@@ -111,7 +111,7 @@ fn size(value: &Value) -> usize {
 
 /// Refuses a value that would make the document deeper than a body may be.
 fn check_depth(path: &str, value: &Value) -> Result<(), Misfit> {
-    if path.matches('/').count() + json::depth(value) > json::DEPTH_MAX {
+    if path.matches('/').count() + json::depth(value) > json::depth_max() {
         Err(Misfit)
     } else {
         Ok(())

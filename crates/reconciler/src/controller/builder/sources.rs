@@ -92,6 +92,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// use windlass_reconciler::{Controller, Watch};
     ///
     /// /// Pods by the Secrets from which their images are pulled.
+    /// #[derive(PartialEq)]
     /// struct ByPullSecret;
     ///
     /// /// What the index reads of a pod.
