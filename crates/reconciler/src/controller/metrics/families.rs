@@ -37,7 +37,7 @@ const RESULTS: Rows = &[
     ("requeue_after", |counts| counts.requeued),
     // There is no such action.
     ("requeue", |_| 0),
-    ("success", |counts| counts.done),
+    ("success", |counts| counts.done + counts.owner_deleted),
 ];
 
 /// All classes. Each is shown from the start, as zero.
