@@ -10,6 +10,7 @@ export const OUTCOMES = {
   done: { label: 'done', tone: 'good' },
   requeued: { label: 'requeued', tone: 'info' },
   paused: { label: 'paused', tone: 'quiet' },
+  ownerDeleted: { label: 'owner deleted', tone: 'quiet' },
   failed: { label: 'failed', tone: 'bad' },
   terminal: { label: 'terminal', tone: 'bad' },
   panicked: { label: 'panicked', tone: 'bad' },
