@@ -6,7 +6,9 @@
 //!
 //! On a real cluster these run on their own and a little later. Here they run to the end after
 //! every request, under the same lock, one change at a time: whoever watches sees every step that a
-//! real cluster would show, and a test that reads next finds the cluster at rest.
+//! real cluster would show, and a test that reads next finds the cluster at rest. The garbage
+//! collector alone can be [slowed down](crate::Builder::garbage_by_step), for tests of what others
+//! do between its steps.
 
 mod accounts;
 mod definitions;
@@ -40,7 +42,10 @@ impl State {
             self.settle_definition(&kind, &touched);
             if self.collects {
                 self.settle_namespace(&kind, &touched);
-                self.settle_garbage(&kind, &touched);
+                match &mut self.uncollected {
+                    Some(uncollected) => uncollected.push_back(touched.clone()),
+                    None => drop(self.settle_garbage(&kind, &touched)),
+                }
             }
             if self.creates_accounts {
                 self.settle_account(&kind, &touched);

@@ -1,6 +1,7 @@
 //! The handle of a server: made by a builder, reached as a service or over loopback, and at a
 //! test's mercy.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -16,7 +17,7 @@ use crate::object::Key;
 use crate::rbac::Rbac;
 use crate::service::ApiService;
 use crate::shared::Shared;
-use crate::state::State;
+use crate::state::{State, Touched};
 use crate::store::{Image, Store};
 use crate::user::User;
 use crate::webhook::backend::Webhooks;
@@ -45,6 +46,7 @@ pub struct Builder {
     clock: WallClock,
     history: usize,
     collects: bool,
+    collects_by_step: bool,
     creates_accounts: bool,
     auth: Auth,
 }
@@ -56,6 +58,7 @@ pub struct Snapshot {
     registry: Registry,
     served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
+    uncollected: Option<VecDeque<Touched>>,
     rbac: Option<Arc<Rbac>>,
     has_deep: bool,
 }
@@ -79,6 +82,7 @@ impl ApiServer {
             clock: WallClock::system(),
             history: HISTORY_DEFAULT,
             collects: true,
+            collects_by_step: false,
             creates_accounts: false,
             auth: Auth::default(),
         }
@@ -123,6 +127,37 @@ impl ApiServer {
         self.shared.state().store.compact();
     }
 
+    /// Lets a garbage collector that works [by step](Builder::garbage_by_step) take its next step:
+    /// one object is deleted, or loses a finalizer or owner references. Returns whether there was
+    /// something to do.
+    ///
+    /// ```
+    /// # fn let_controllers_act() {}
+    /// use windlass_apiserver::ApiServer;
+    ///
+    /// let server = ApiServer::builder().garbage_by_step(true).build();
+    /// // Delete an object in the foreground. It waits for the objects that it owns.
+    /// while server.collect_step() {
+    ///     // A controller sees what the step did, and acts before the next one.
+    ///     let_controllers_act();
+    /// }
+    /// ```
+    pub fn collect_step(&self) -> bool {
+        self.shared.state().collect_step()
+    }
+
+    /// Changes [`Builder::garbage_by_step`] while the server runs. What is left is collected at
+    /// once when it is turned off.
+    pub fn garbage_by_step(&self, on: bool) {
+        let mut state = self.shared.state();
+        if on {
+            state.uncollected.get_or_insert_default();
+        } else {
+            while state.collect_step() {}
+            state.uncollected = None;
+        }
+    }
+
     /// The present state, to go back to.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.shared.state();
@@ -131,6 +166,7 @@ impl ApiServer {
             registry: state.registry.clone(),
             served: state.served.clone(),
             owners: state.owners.clone(),
+            uncollected: state.uncollected.clone(),
             rbac: state.rbac.clone(),
             has_deep: self.shared.has_deep(),
         }
@@ -147,6 +183,9 @@ impl ApiServer {
         state.registry.go_back_to(&snapshot.registry);
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
+        if let Some(uncollected) = &mut state.uncollected {
+            *uncollected = snapshot.uncollected.clone().unwrap_or_default();
+        }
         state.rbac.clone_from(&snapshot.rbac);
         state.read_configurations();
     }
@@ -182,6 +221,15 @@ impl Builder {
     /// Default: yes.
     pub fn garbage_collection(mut self, on: bool) -> Self {
         self.collects = on;
+        self
+    }
+
+    /// Whether the garbage collector waits for [`ApiServer::collect_step`] before each of its steps,
+    /// instead of settling everything after each request. So a test sees what happens if somebody
+    /// acts between two steps: a controller that makes again what the collector has deleted keeps a
+    /// foreground deletion from ending. Namespaces are still emptied at once. Default: no.
+    pub fn garbage_by_step(mut self, on: bool) -> Self {
+        self.collects_by_step = on;
         self
     }
 
@@ -224,10 +272,11 @@ impl Builder {
             ids: Ids::from_seed(self.seed),
             clock: self.clock,
             owners: Owners::default(),
-            touched: std::collections::VecDeque::new(),
+            touched: VecDeque::new(),
             served: std::collections::BTreeMap::new(),
             openapi: crate::openapi::cache::Cache::default(),
             collects: self.collects,
+            uncollected: self.collects_by_step.then(VecDeque::new),
             creates_accounts: self.creates_accounts || self.auth.uses_roles(),
             rbac: self.auth.uses_roles().then(Arc::default),
             sender: None,

@@ -48,6 +48,9 @@ pub(crate) struct State {
     pub(crate) openapi: Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
+    /// Set if the garbage collector works by step: the changes that it has not looked at yet. There
+    /// is no bound but the number of changes since it last had nothing to do.
+    pub(crate) uncollected: Option<VecDeque<Touched>>,
     /// Whether every namespace gets the service account `default`.
     pub(crate) creates_accounts: bool,
     /// Who holds which rights, if roles decide about that. It is shared with requests that ask.

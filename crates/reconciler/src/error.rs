@@ -9,6 +9,8 @@
 //!
 //! Its message contains no secrets: see [`safe_message`].
 
+mod owner_deleted;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -18,6 +20,8 @@ use windlass_indexer::DecodeError;
 use windlass_informer::client::{error_chain, safe_message, status_of};
 use windlass_informer::{NotLeader, RequestError};
 use windlass_workqueue::Priority;
+
+pub use owner_deleted::OwnerDeleted;
 
 /// Why a run failed.
 ///
@@ -84,6 +88,10 @@ pub enum Class {
     /// This replica does not lead, so the write was not sent. Not an error of the object: the key
     /// stays in the queue, in case this replica leads again.
     NotLeader,
+    /// An owner is being deleted, so that [nothing was made for it](crate::OwnerDeleted). Not a
+    /// failure: the run ends as [`Outcome::OwnerDeleted`](crate::Outcome::OwnerDeleted), whatever
+    /// else was decided about the error, and the key runs when something changes.
+    OwnerDeleted,
     /// Everything else.
     Other,
 }
@@ -143,6 +151,9 @@ impl Error {
 
     /// The class of the error.
     pub fn class(&self) -> Class {
+        if OwnerDeleted::of(self).is_some() {
+            return Class::OwnerDeleted;
+        }
         match self.overridden {
             Some(Override::Terminal) => Class::Terminal,
             Some(Override::Undecodable) => Class::Undecodable,
@@ -159,6 +170,7 @@ impl Error {
     /// The delay before the next run, if the reconciler or the server asked for one.
     pub fn delay(&self) -> Option<Delay> {
         match self.overridden {
+            _ if OwnerDeleted::of(self).is_some() => None,
             Some(Override::RetryAfter(delay)) => Some(Delay::Exact(delay)),
             Some(Override::Terminal | Override::Undecodable) => None,
             None if self.class() == Class::NotLeader => Some(Delay::Exact(NOT_LEADER_DELAY)),
@@ -252,6 +264,7 @@ impl fmt::Display for Class {
             Self::Undecodable => "undecodable",
             Self::Terminal => "terminal",
             Self::NotLeader => "not leader",
+            Self::OwnerDeleted => "owner deleted",
             Self::Other => "other",
         })
     }

@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use windlass_indexer::{ObjectKey, ObjectType};
 
-use crate::error::Error;
+use crate::error::{Error, OwnerDeleted};
 use crate::reconcile::{Action, Reconcile};
 use crate::run::context::RunContext;
 
@@ -28,7 +28,9 @@ pub trait Finalize<K>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
     /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
-    /// Until then it is called again, so it must cope with work that is half done.
+    /// Until then it is called again, so it must cope with work that is half done. An object that is
+    /// made for it here, such as a Job, needs
+    /// [`WriteOptions::allow_deleted_owner`](crate::WriteOptions::allow_deleted_owner).
     fn cleanup(
         &self,
         object: Arc<K>,
@@ -185,20 +187,31 @@ impl<K: kube::Resource + ObjectType + Serialize + Clone, R: Finalize<K>> Finaliz
     async fn finalize(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         let has = |name: &String| object.finalizers().contains(name);
         if has(&self.finalizer) {
-            let action = self.inner.cleanup(Arc::clone(&object), cx).await?;
+            let action = self.inner.cleanup(Arc::clone(&object), cx).await;
+            let action = action.map_err(unfinished)?;
             if action != Action::Done {
                 return Ok(action);
             }
             remove(&self.finalizer, &*object, cx).await?;
         }
         for other in self.others.iter().filter(|other| has(&other.finalizer)) {
-            let action = other.cleanup.cleanup(Arc::clone(&object), cx).await?;
+            let action = other.cleanup.cleanup(Arc::clone(&object), cx).await;
+            let action = action.map_err(unfinished)?;
             if action != Action::Done {
                 return Ok(action);
             }
             remove(&other.finalizer, &*object, cx).await?;
         }
         Ok(Action::Done)
+    }
+}
+
+/// The error of a clean-up. If it made something for its object without saying that it may, the
+/// finalizer would stay for ever, and nothing would show it. So that is an error like others.
+fn unfinished(error: Error) -> Error {
+    match OwnerDeleted::of(&error) {
+        Some(_) => Error::msg(format!("the clean-up is not done: {error}")).terminal(),
+        None => error,
     }
 }
 

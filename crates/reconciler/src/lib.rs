@@ -159,7 +159,7 @@ pub use controller::metrics::ControllerMetrics;
 pub use controller::run_error::RunError;
 pub use controller::signal::stop_on_signal;
 pub use controller::status::ControllerStatus;
-pub use error::{Class, Delay, Error};
+pub use error::{Class, Delay, Error, OwnerDeleted};
 pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use history::counts::Counts;
 pub use history::finished::{FailedRun, FinishedRuns};

@@ -41,9 +41,14 @@ use crate::run::context::RunContext;
 /// | `Ok(RequeueAfter(d))`, `Ok(RequeueWith(d, priority))` | after d | reset |
 /// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
 /// | `Err`, because this replica does not [lead](crate::Class::NotLeader) | after a second | kept |
+/// | `Err`, because an [owner is being deleted](crate::OwnerDeleted) | when something changes | reset |
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |
+///
+/// An object that is being deleted is reconciled like any other, as long as something keeps it.
+/// What makes an object for it then returns an error, so with `?` the run ends there: what was
+/// written before that counts, and what follows, such as the status, is left out.
 ///
 /// A [paused](crate::ControllerBuilder::paused_by) object has one run, which calls
 /// [`paused`](Self::paused); after that its key is skipped until the pause ends. A reconciler of a

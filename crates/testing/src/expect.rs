@@ -87,14 +87,16 @@ impl Cluster {
     #[track_caller]
     pub fn eventually_gone<K: TestObject>(&self, name: &str) -> impl Future<Output = ()> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
-        async move {
-            let look = async || match self.find::<K>(&named).await {
-                Ok(None) => Ok(()),
-                Ok(Some(found)) => Err(format!("{named} is still there:\n{}", yaml(&found))),
-                Err(error) => Err(format!("{named} cannot be read: {}", causes(&error))),
-            };
-            self.wait_at(at, look).await;
-        }
+        async move { self.gone_at::<K>(at, &named).await }
+    }
+
+    pub(crate) async fn gone_at<K: TestObject>(&self, at: &Location<'_>, named: &Named) {
+        let look = async || match self.find::<K>(named).await {
+            Ok(None) => Ok(()),
+            Ok(Some(found)) => Err(format!("{named} is still there:\n{}", yaml(&found))),
+            Err(error) => Err(format!("{named} cannot be read: {}", causes(&error))),
+        };
+        self.wait_at(at, look).await;
     }
 
     /// Waits until `look` succeeds, and returns what it returns: for whatever is not the state of

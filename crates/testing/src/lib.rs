@@ -74,7 +74,8 @@
 //!   means for keys that wait. [`Running::take_writes`] returns what the controller wrote, in
 //!   order. [`Cluster::run_until_quiet`] is all of it in one call.
 //! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and
-//!   show what is different. [`Cluster::events`] returns the events about it.
+//!   show what is different. [`Cluster::delete_in_foreground`] shows that the controllers let a
+//!   deletion end. [`Cluster::events`] returns the events about it.
 //!
 //! # The clock
 //!
@@ -88,7 +89,7 @@
 //! belongs to the `dev-dependencies`.
 //!
 //! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
-//! `objects`, `expect`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`.
+//! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`.
 
 #![forbid(unsafe_code)]
 
@@ -98,6 +99,7 @@ mod cluster;
 mod diff;
 mod events;
 mod expect;
+mod foreground;
 mod manifests;
 mod namespace;
 mod objects;

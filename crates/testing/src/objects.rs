@@ -130,15 +130,22 @@ impl Cluster {
     #[track_caller]
     pub fn delete<K: TestObject>(&self, name: &str) -> impl Future<Output = ()> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
-        async move {
-            let sent = async {
-                let request = Request::new(K::url_path(&(), named.namespace.as_deref()));
-                let request = request.delete(&named.name, &DeleteParams::default());
-                let request = request.map_err(kube::Error::BuildRequest)?;
-                self.client().request::<Value>(request).await
-            };
-            done(at, "deleted", &named, sent.await);
-        }
+        async move { self.delete_at::<K>(at, &named, &DeleteParams::default()).await }
+    }
+
+    pub(crate) async fn delete_at<K: TestObject>(
+        &self,
+        at: &Location<'_>,
+        named: &Named,
+        params: &DeleteParams,
+    ) {
+        let sent = async {
+            let request = Request::new(K::url_path(&(), named.namespace.as_deref()));
+            let request = request.delete(&named.name, params);
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            self.client().request::<Value>(request).await
+        };
+        done(at, "deleted", named, sent.await);
     }
 
     /// Deletes the namespace of the test, on the cluster of a kubeconfig, where it would stay.

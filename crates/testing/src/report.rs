@@ -109,6 +109,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::RequeueAfter(after) => {
             format!("was done, and asked to run after {}", short(*after))
         }
+        Outcome::OwnerDeleted { message } => format!("ended early ({message})"),
         Outcome::Failed { message, .. } => format!("failed ({message})"),
         Outcome::Terminal { message, .. } => format!("failed for good ({message})"),
         Outcome::Panicked { message } => format!("panicked ({message})"),

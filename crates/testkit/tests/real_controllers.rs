@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use windlass_testkit::RealCluster;
 
@@ -82,5 +82,43 @@ async fn what_a_deleted_object_owned_is_collected() -> TestResult {
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client()?, "to-collect");
     assert!(accounts.list(&ListParams::default()).await?.items.is_empty());
     assert!(config_maps.list(&ListParams::default()).await?.items.is_empty());
+    Ok(())
+}
+
+/// An owner waits for the dependents that block its deletion, and for no others: one that is made
+/// meanwhile without blocking it stays until the owner is gone.
+#[tokio::test]
+async fn owner_that_is_deleted_in_the_foreground_waits_for_what_blocks_it() -> TestResult {
+    if !is_wanted() {
+        return Ok(());
+    }
+    let cluster = RealCluster::shared().await?;
+    namespace(&cluster, "in-foreground").await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "in-foreground");
+    let owner = serde_json::from_value(json!({ "metadata": { "name": "owner" } }))?;
+    let owner = config_maps.create(&PostParams::default(), &owner).await?;
+    let dependent = |name: &str, blocks: bool, finalizers: &[&str]| {
+        serde_json::from_value(json!({ "metadata": {
+            "name": name, "finalizers": finalizers, "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
+                "uid": owner.metadata.uid, "controller": true, "blockOwnerDeletion": blocks,
+            }],
+        } }))
+    };
+    let held = dependent("blocks", true, &["example.com/hold"])?;
+    config_maps.create(&PostParams::default(), &held).await?;
+    config_maps.delete("owner", &DeleteParams::foreground()).await?;
+    config_maps.create(&PostParams::default(), &dependent("does-not", false, &[])?).await?;
+    while config_maps.get("blocks").await?.metadata.deletion_timestamp.is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(config_maps.get("does-not").await?.metadata.deletion_timestamp.is_none());
+    assert!(config_maps.get_opt("owner").await?.is_some());
+
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    config_maps.patch("blocks", &PatchParams::default(), &release).await?;
+    for name in ["blocks", "owner", "does-not"] {
+        gone(&config_maps, name).await?;
+    }
     Ok(())
 }

@@ -54,8 +54,15 @@ impl Finalize<ResourceSync> for Syncs {
                 }
                 Ok(Action::Done)
             }
-            // Somebody else wrote meanwhile, or leads: the next run will do.
-            Err(error) if matches!(error.class(), Class::Conflict | Class::NotLeader) => Err(error),
+            // Somebody else wrote meanwhile, leads, or has deleted the sync: the next run will do.
+            Err(error)
+                if matches!(
+                    error.class(),
+                    Class::Conflict | Class::NotLeader | Class::OwnerDeleted
+                ) =>
+            {
+                Err(error)
+            }
             Err(error) => tell(&sync, error, cx).await,
         }
     }

@@ -165,3 +165,19 @@ async fn target_stays_if_its_deletion_is_disabled() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn sync_that_is_deleted_in_the_foreground_goes_with_its_target() {
+    on_each_cluster(async |cluster: Cluster| {
+        let cluster = &cluster;
+        prepare(cluster).await;
+        create_map(cluster, "source", "blue").await;
+        create::<ResourceSync>(cluster, "sync", copies("source", "target")).await;
+        let running = start(cluster);
+        running.wait_until_quiet().await;
+        cluster.delete_in_foreground::<ResourceSync>("sync").await;
+        assert_eq!(cluster.get_opt::<ConfigMap>("target").await, None);
+        running.stop().await;
+    })
+    .await;
+}

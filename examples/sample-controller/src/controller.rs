@@ -74,11 +74,6 @@ pub fn controller(factory: &SharedInformerFactory) -> Result<Controller<Foo>> {
 
 impl Reconcile<Foo> for SampleController {
     async fn reconcile(&self, foo: Arc<Foo>, cx: &RunContext) -> Result<Action, Error> {
-        if foo.metadata.deletion_timestamp.is_some() {
-            // Its Deployment is on its way out as well. Who made a new one would never see the end
-            // of it.
-            return Ok(Action::Done);
-        }
         if foo.spec.deployment_name.is_empty() {
             // No error, since no retry helps: the next run comes when somebody edits it.
             tracing::error!(foo = %cx.key(), "Deployment name missing from object reference");
@@ -114,7 +109,8 @@ async fn find_or_create(foo: &Foo, cx: &RunContext) -> Result<Arc<Deployment>, E
     let mut deployment = new_deployment(foo);
     // By this it is found again, leads back to the Foo when it changes, and goes with it.
     set_owner(&mut deployment, foo)?;
-    // The cache may be behind. Then this is refused, and the next run sees what is there.
+    // The cache may be behind. Then this is refused, and the next run sees what is there. If the
+    // Foo is being deleted, this returns an error that ends the run and is no failure.
     Ok(Arc::new(cx.live::<Deployment>().create(&deployment).await?))
 }
 

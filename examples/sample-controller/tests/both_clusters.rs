@@ -96,7 +96,8 @@ impl Scene {
         cluster.create(&foo("two", "other", Some(2))).await;
         steps.push(self.until(|seen| seen.has("one", 3) && !seen.events[1].is_empty()).await);
 
-        cluster.delete::<Foo>("one").await;
+        cluster.delete_in_foreground::<Foo>("one").await;
+        assert_eq!(cluster.get_opt::<Deployment>("web").await, None);
         steps.push(self.until(|seen| seen.foos.len() == 1 && seen.deployments.len() == 1).await);
         steps
     }

@@ -72,7 +72,7 @@ impl Finalize<Website> for Websites {
                 write_status(&site, Progress::blocked(&error), cx).await?;
                 Err(error.retry_after(BLOCKED_FOR))
             }
-            // The server is busy, or somebody wrote meanwhile: the next run will do.
+            // The server is busy, or somebody wrote or deleted it meanwhile: the next run will do.
             Err(error) => Err(error),
         }
     }

@@ -119,9 +119,9 @@ async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
     cluster.eventually("shop", is_blocked).await;
     assert_eq!(cluster.get::<ConfigMap>("shop").await.data, foreign.data);
 
-    cluster.delete::<Website>("blog").await;
-    cluster.eventually_gone::<Website>("blog").await;
-    cluster.eventually_gone::<Deployment>("blog").await;
+    cluster.delete_in_foreground::<Website>("blog").await;
+    assert_eq!(cluster.get_opt::<Deployment>("blog").await, None);
+    assert_eq!(cluster.get_opt::<Service>("blog").await, None);
     // The copy, which tries again by itself, may have it by now.
     let holder = holder(cluster, hosts, "blog.example.com").await;
     assert_ne!(holder.as_deref(), Some("default/blog"));

@@ -5,6 +5,12 @@
 //! * An owner that is deleted in the foreground waits for the dependents that block it, which go
 //!   first.
 //! * An owner that is deleted as an orphan's parent waits until no dependent refers to it.
+//!
+//! It either does all that there is to do, or one step at a time, when it is told to. So a test can
+//! act between two steps, as the controllers of a real cluster do.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
@@ -28,6 +34,9 @@ struct Standing {
     unclear: bool,
 }
 
+/// Whether the collector goes on after what it did: by step, it does not.
+type Pace = ControlFlow<()>;
+
 /// What looking for an owner gave.
 enum Sought {
     Found(Map<String, Value>),
@@ -36,41 +45,67 @@ enum Sought {
 }
 
 impl State {
-    pub(super) fn settle_garbage(&mut self, kind: &Registered, touched: &Touched) {
+    /// Collects what a change has made garbage; by step, ends after the first step.
+    pub(super) fn settle_garbage(&mut self, kind: &Registered, touched: &Touched) -> Pace {
         if let Some(removed) = &touched.removed {
             for dependent in self.owners.dependents(&removed.uid) {
-                self.collect(&dependent);
+                self.collect(&dependent)?;
             }
             for owner in &removed.owners {
                 if let Some(place) = self.owners.find(owner).cloned() {
-                    self.advance_deletion(&place);
+                    self.advance_deletion(&place)?;
                 }
             }
-            return;
+            return ControlFlow::Continue(());
         }
         let place = (kind.storage, touched.key.clone());
-        self.advance_deletion(&place);
-        self.collect(&place);
+        self.advance_deletion(&place)?;
+        self.collect(&place)
+    }
+
+    /// Takes the next step of a collector that works by step. Returns whether there was one.
+    pub(crate) fn collect_step(&mut self) -> bool {
+        // What a change has led to is found from the state as it is now. So the change stays in the
+        // queue until it leads to nothing more.
+        while let Some(touched) = self.uncollected.as_ref().and_then(|all| all.front().cloned()) {
+            let kind = self.registry.by_id(touched.kind).cloned();
+            if kind.is_some_and(|kind| self.settle_garbage(&kind, &touched).is_break()) {
+                self.settle();
+                return true;
+            }
+            self.uncollected.as_mut().and_then(VecDeque::pop_front);
+        }
+        false
+    }
+
+    /// After a step.
+    fn pace(&self) -> Pace {
+        match self.uncollected {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     /// Deletes an object that nobody owns any more, and drops references to owners that are gone.
-    fn collect(&mut self, place: &ObjectId) {
-        let Some((kind, object)) = self.at(place) else { return };
+    fn collect(&mut self, place: &ObjectId) -> Pace {
+        let done = ControlFlow::Continue(());
+        let Some((kind, object)) = self.at(place) else { return done };
         let deleting = is_terminating(&object);
         if references(&object).next().is_none()
             || (deleting && !finalizers(&object).contains(&FOREGROUND))
         {
-            return;
+            return done;
         }
         let standing = self.standing(&object);
         if standing.unclear {
-            return;
+            return done;
         }
         if standing.solid {
             let mut gone = standing.dangling;
             gone.extend(standing.waiting);
             if !gone.is_empty() {
                 self.rewrite(&kind, &place.1, |object| drop_owners(object, &gone));
+                return self.pace();
             }
         } else if !deleting {
             let dependents = self.owners.dependents(text(&object, "uid"));
@@ -94,14 +129,17 @@ impl State {
                 DeleteOptions::cascade(false)
             };
             self.delete_quietly(&kind, &place.1, &options);
+            return self.pace();
         }
+        done
     }
 
     /// Goes on with the deletion of an object that waits for its dependents.
-    fn advance_deletion(&mut self, place: &ObjectId) {
-        let Some((kind, object)) = self.at(place) else { return };
+    fn advance_deletion(&mut self, place: &ObjectId) -> Pace {
+        let done = ControlFlow::Continue(());
+        let Some((kind, object)) = self.at(place) else { return done };
         if !is_terminating(&object) {
-            return;
+            return done;
         }
         let uid = text(&object, "uid").to_owned();
         let held_by = |name| finalizers(&object).contains(&name);
@@ -111,17 +149,21 @@ impl State {
                 self.rewrite(&kind, &dependent.1, |object| {
                     drop_owners(object, std::slice::from_ref(&uid));
                 });
+                self.pace()?;
             }
             self.rewrite(&kind, &place.1, |object| drop_finalizer(object, ORPHAN));
+            return self.pace();
         } else if held_by(FOREGROUND) {
             let blocking = self.blocking(&uid);
             for dependent in &blocking {
-                self.collect(dependent);
+                self.collect(dependent)?;
             }
             if self.blocking(&uid).is_empty() {
                 self.rewrite(&kind, &place.1, |object| drop_finalizer(object, FOREGROUND));
+                return self.pace();
             }
         }
+        done
     }
 
     /// Dependents that keep their owner from going.

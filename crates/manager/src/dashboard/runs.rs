@@ -127,12 +127,14 @@ fn parse(name: &str) -> Result<&'static [RunOutcome], Unknown> {
         "done" => &[RunOutcome::Done],
         "requeued" => &[RunOutcome::Requeued],
         "paused" => &[RunOutcome::Paused],
+        "ownerDeleted" => &[RunOutcome::OwnerDeleted],
         "failed" => &[RunOutcome::Failed],
         "terminal" => &[RunOutcome::Terminal],
         "panicked" => &[RunOutcome::Panicked],
         "timedOut" => &[RunOutcome::TimedOut],
         _ => {
-            let known = "all, errors, done, requeued, paused, failed, terminal, panicked, timedOut";
+            let known = "all, errors, done, requeued, paused, ownerDeleted, failed, terminal, \
+                         panicked, timedOut";
             return Err(Unknown::Value { what: "outcome", value: name.to_owned(), known });
         }
     };
@@ -147,8 +149,11 @@ mod tests {
 
     #[test]
     fn outcomes_are_selected_by_their_names_in_a_report() {
-        use RunOutcome::{Done, Failed, Panicked, Paused, Requeued, Terminal, TimedOut};
-        for outcome in [Done, Requeued, Paused, Failed, Terminal, Panicked, TimedOut] {
+        use RunOutcome::{
+            Done, Failed, OwnerDeleted, Panicked, Paused, Requeued, Terminal, TimedOut,
+        };
+        for outcome in [Done, Requeued, Paused, OwnerDeleted, Failed, Terminal, Panicked, TimedOut]
+        {
             let name = to_value(outcome).expect("an outcome must be JSON");
             let selected = parse(name.as_str().expect("a text")).ok();
             assert_eq!(selected, Some(&[outcome][..]), "{name}");

@@ -81,6 +81,10 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 ///   version made with [`Live::apply_owned`](crate::Live::apply_owned) has no label, and is not
 ///   deleted unless it was part of a set once.
 ///
+/// - Nothing is made for an owner that is being deleted: [`prune`](Self::prune) returns
+///   [`OwnerDeleted`](crate::OwnerDeleted), which ends the run without being a failure. A set to
+///   which nothing was added still deletes what there is.
+///
 /// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
 /// if it has not changed since it was last applied, not even its status. For others, and if their
 /// cache has a label selector other than [`children_selector`](crate::children_selector), each
@@ -172,7 +176,8 @@ impl<'a> Children<'a> {
     /// # Errors
     /// Returns the first error, and then does nothing more: if an object cannot be applied, none is
     /// deleted. An [`OwnershipError`](crate::OwnershipError) says if an object belongs to somebody
-    /// else, or cannot be owned. A run that is repeated goes on where this one ended.
+    /// else, or cannot be owned, [`OwnerDeleted`](crate::OwnerDeleted) if the owner is being deleted
+    /// and objects were added. A run that is repeated goes on where this one ended.
     ///
     /// # Cancel safety
     /// Dropping it half-way leaves a part of the work done. The next run does the rest.

@@ -27,6 +27,7 @@ pub struct WriteOptions<'a> {
     pub(crate) grace_period: Option<u32>,
     pub(crate) is_version_bound: bool,
     pub(crate) is_owner_unblocked: bool,
+    pub(crate) is_deleted_owner_allowed: bool,
 }
 
 /// What the server does about fields that the kind does not have, and about fields that are given
@@ -104,6 +105,25 @@ impl<'a> WriteOptions<'a> {
     /// only to accounts that may update the `finalizers` subresource of the owner.
     pub fn non_blocking_owner(self) -> Self {
         Self { is_owner_unblocked: true, ..self }
+    }
+
+    /// Makes an object for an owner although that is being deleted: a Job that cleans up, for
+    /// example. Its reference does not block the deletion, because a foreground deletion would
+    /// delete it at once; a finalizer of yours keeps the owner until the Job is done. Default: it is
+    /// refused, with [`OwnerDeleted`](crate::OwnerDeleted).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::batch::v1::Job;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::{Error, RunContext, WriteOptions};
+    /// /// A part of `Finalize::cleanup`.
+    /// # async fn example(cx: &RunContext, owner: &ConfigMap, job: Job) -> Result<(), Error> {
+    /// cx.live().with(WriteOptions::new().allow_deleted_owner()).apply_owned(job, owner).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn allow_deleted_owner(self) -> Self {
+        Self { is_deleted_owner_allowed: true, ..self }
     }
 
     /// The query parameters of a write, in the name of `controller`.

@@ -40,7 +40,7 @@ use parking_lot::Mutex;
 ///
 /// | `result` | a run that |
 /// |---|---|
-/// | `success` | returned [`Action::Done`](crate::Action::Done) |
+/// | `success` | returned [`Action::Done`](crate::Action::Done), or [`OwnerDeleted`] |
 /// | `requeue_after` | returned [`Action::RequeueAfter`](crate::Action::RequeueAfter) |
 /// | `requeue` | never: there is no such action. It is shown as zero |
 /// | `error` | returned an error of any [`Class`](crate::Class), panicked or took too long |
@@ -48,6 +48,8 @@ use parking_lot::Mutex;
 /// As in controller-runtime, a conflict is an error, and so is a write that was refused because
 /// this replica does not lead: whoever wants to leave them out subtracts them by class. Errors of
 /// the classes `Terminal` and `Undecodable` are terminal.
+///
+/// [`OwnerDeleted`]: crate::OwnerDeleted
 ///
 /// And those of Windlass:
 ///

@@ -22,6 +22,8 @@ pub struct Counts {
     pub timed_out: u64,
     /// Runs that found their object paused, once for each time that it was.
     pub paused: u64,
+    /// Runs that ended early, because an owner is [being deleted](crate::OwnerDeleted).
+    pub owner_deleted: u64,
     /// Keys that were given up, because all of their
     /// [attempts](crate::ControllerBuilder::max_attempts) failed.
     pub given_up: u64,
@@ -40,6 +42,7 @@ impl Counts {
             Outcome::Done => &mut self.done,
             Outcome::RequeueAfter(_) => &mut self.requeued,
             Outcome::Paused => &mut self.paused,
+            Outcome::OwnerDeleted { .. } => &mut self.owner_deleted,
             Outcome::Panicked { .. } => &mut self.panicked,
             Outcome::TimedOut => &mut self.timed_out,
             Outcome::Failed { class, .. } | Outcome::Terminal { class, .. } => {
@@ -54,7 +57,7 @@ impl Counts {
 
     /// All runs.
     pub fn runs(&self) -> u64 {
-        self.done + self.requeued + self.failures() + self.paused
+        self.done + self.requeued + self.failures() + self.paused + self.owner_deleted
     }
 
     /// Runs that returned an error, panicked or took too long.

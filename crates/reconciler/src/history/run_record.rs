@@ -68,6 +68,12 @@ pub enum Outcome {
     /// The object is [paused](crate::ControllerBuilder::paused_by). The key runs again when it is
     /// not.
     Paused,
+    /// The run ended early, because an owner is being deleted and [nothing was made for
+    /// it](crate::OwnerDeleted). The key runs again if something changes.
+    OwnerDeleted {
+        /// What was not made, and for whom.
+        message: String,
+    },
     /// The run failed. [`Run::retry_in`](crate::Run::retry_in) says when the key is retried.
     Failed {
         /// The class of the error.
@@ -115,19 +121,23 @@ impl Outcome {
         let (class, message) = (error.class(), error.to_string());
         match class {
             Class::Terminal | Class::Undecodable => Self::Terminal { class, message },
+            Class::OwnerDeleted => Self::OwnerDeleted { message },
             _ => Self::Failed { class, message },
         }
     }
 
     /// Whether the run did not do what it should.
     pub fn is_failure(&self) -> bool {
-        !matches!(self, Self::Done | Self::RequeueAfter(_) | Self::Paused)
+        !matches!(
+            self,
+            Self::Done | Self::RequeueAfter(_) | Self::Paused | Self::OwnerDeleted { .. }
+        )
     }
 
     /// What went wrong, if something did.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Done | Self::RequeueAfter(_) | Self::Paused => None,
+            Self::Done | Self::RequeueAfter(_) | Self::Paused | Self::OwnerDeleted { .. } => None,
             Self::Failed { message, .. } | Self::Terminal { message, .. } => Some(message.clone()),
             Self::Panicked { message } => Some(format!("the reconciler panicked: {message}")),
             Self::TimedOut => Some("the reconciler took too long, and was cancelled".to_owned()),
@@ -146,6 +156,7 @@ impl Outcome {
         let mut outcome = self.clone();
         if let Self::Failed { message, .. }
         | Self::Terminal { message, .. }
+        | Self::OwnerDeleted { message }
         | Self::Panicked { message } = &mut outcome
             && message.len() > max
         {

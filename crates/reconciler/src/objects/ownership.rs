@@ -90,8 +90,10 @@ pub(crate) struct Owner {
     /// As a controller that blocks the deletion of the owner.
     pub(crate) reference: OwnerReference,
     namespace: Option<String>,
+    /// Whether it was being deleted when it was passed.
+    pub(crate) is_deleted: bool,
     /// For errors.
-    description: String,
+    pub(crate) description: String,
 }
 
 impl Owner {
@@ -113,7 +115,9 @@ impl Owner {
             controller: Some(true),
             block_owner_deletion: Some(true),
         };
-        Ok(Self { reference, namespace: namespace(meta).map(str::to_owned), description })
+        let is_deleted = meta.deletion_timestamp.is_some();
+        let namespace = namespace(meta).map(str::to_owned);
+        Ok(Self { reference, namespace, is_deleted, description })
     }
 
     /// An owner that says its kind.

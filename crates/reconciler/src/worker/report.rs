@@ -39,6 +39,13 @@ impl ControllerCore {
                     "the object is paused by its annotation {annotation}, and is not reconciled"
                 );
             }
+            // Said once: while an owner goes, each child that goes runs it.
+            Outcome::OwnerDeleted { message } if noted.is_repeated => {
+                tracing::debug!(controller, %key, %reconcile_id, "reconcile ended early: {message}");
+            }
+            Outcome::OwnerDeleted { message } => {
+                tracing::info!(controller, %key, %reconcile_id, "reconcile ended early: {message}");
+            }
             // Somebody else wrote first, which is not an error of the controller.
             Outcome::Failed { class: Class::Conflict, message } => {
                 tracing::info!(

@@ -87,7 +87,13 @@ impl ControllerCore {
         }
         let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
         match (outcome, delay) {
-            (Outcome::Done | Outcome::Paused | Outcome::Terminal { .. }, _) => Next::NoRetry,
+            (
+                Outcome::Done
+                | Outcome::Paused
+                | Outcome::OwnerDeleted { .. }
+                | Outcome::Terminal { .. },
+                _,
+            ) => Next::NoRetry,
             (Outcome::RequeueAfter(delay), _) => {
                 let (key, add) = (lease.key().clone(), Add::after((*delay).min(MAX_DELAY)));
                 self.enqueuer.add(key, add, Cause::Timer, *priority);
@@ -132,7 +138,10 @@ impl ControllerCore {
         // A key that was given up has all of its attempts again. A terminal error may persist, so
         // its failures are kept.
         let forgets_failures = match &run.outcome {
-            Outcome::Done | Outcome::RequeueAfter(_) | Outcome::Paused => true,
+            Outcome::Done
+            | Outcome::RequeueAfter(_)
+            | Outcome::Paused
+            | Outcome::OwnerDeleted { .. } => true,
             _ => run.gave_up,
         };
         if forgets_failures {

@@ -3,6 +3,7 @@
 mod clusters;
 mod expectations;
 mod failures;
+mod foreground;
 mod manifests;
 mod operator;
 mod quiet;

@@ -45,7 +45,7 @@ impl Reconcile<Shop> for ShopReconciler {
                 write_status(&shop, READY.no("Blocked", error.to_string()), cx).await?;
                 Err(error.retry_after(BLOCKED_FOR))
             }
-            // The server is busy, or somebody wrote meanwhile: the next run will do.
+            // The server is busy, or somebody wrote or deleted it meanwhile: the next run will do.
             Err(error) => Err(error),
         }
     }

@@ -109,6 +109,6 @@ pub async fn play(cluster: &Cluster) {
         if is_there && made.iter().all(Option::is_some) { Ok(()) } else { Err(format!("{made:?}")) }
     };
     cluster.eventually_ok(all_are_back).await;
-    cluster.delete::<Gadget>(HELLO).await;
-    cluster.eventually_gone::<Gadget>(HELLO).await;
+    // The operator must not make again what the garbage collector deletes first.
+    cluster.delete_in_foreground::<Gadget>(HELLO).await;
 }

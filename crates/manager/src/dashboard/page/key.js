@@ -10,6 +10,7 @@ import {
   facts,
   heading,
   keyText,
+  messageTone,
   notice,
   objectText,
   outcomeChip,
@@ -253,7 +254,7 @@ function runLine(run) {
     h(
       'span.run-why',
       null,
-      run.message ? h('span.bad-text', null, run.message) : (run.causes.at(-1) ?? ''),
+      run.message ? h('span', { class: messageTone(run) }, run.message) : (run.causes.at(-1) ?? ''),
     ),
     h(
       'span.run-writes.quiet',

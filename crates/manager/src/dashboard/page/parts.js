@@ -10,6 +10,7 @@ export const OUTCOMES = {
   done: { label: 'done', tone: 'good' },
   requeued: { label: 'requeued', tone: 'info' },
   paused: { label: 'paused', tone: 'quiet' },
+  ownerDeleted: { label: 'owner deleted', tone: 'quiet' },
   failed: { label: 'failed', tone: 'bad' },
   terminal: { label: 'terminal', tone: 'bad' },
   panicked: { label: 'panicked', tone: 'bad' },
@@ -57,6 +58,9 @@ export function outcomeOf(run) {
 }
 
 export const outcomeChip = run => chip(outcomeOf(run).label, outcomeOf(run).tone);
+
+/** The class of a run's message: one of a run that is no failure is not shown as an error. */
+export const messageTone = run => (run.outcome === 'ownerDeleted' ? 'quiet' : 'bad-text');
 
 /** A key with its namespace in a lighter tone. A narrow column still shows some of that. */
 export function keyText(key) {
@@ -150,7 +154,7 @@ export function runDetails(run) {
       ['Next run', run.nextRun && nextRun(run.nextRun)],
       ['Log lines have', h('code', null, `reconcile_id=${run.id}`)],
     ]),
-    run.message && h('pre.message', { tabindex: '0', 'aria-label': 'Error' }, run.message),
+    run.message && h('pre.message', { tabindex: '0', 'aria-label': 'Message' }, run.message),
     h('h3', null, 'Because'),
     texts(run.causes.map(objectText), run.omittedCauses, 'No cause is known.'),
     h('h3', null, 'Writes'),

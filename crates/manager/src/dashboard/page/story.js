@@ -11,6 +11,7 @@ import {
   holdButton,
   keyLink,
   keyText,
+  messageTone,
   objectText,
   outcomeChip,
   runDetails,
@@ -283,7 +284,7 @@ function listOf(view) {
             outcomeChip(run),
             h('span.quiet', null, ` in ${duration(run.tookSeconds)}`),
           ),
-          run.message && h('p.bad-text.story-error', null, run.message),
+          run.message && h('p.story-error', { class: messageTone(run) }, run.message),
           h(
             'ul.texts',
             null,

@@ -100,6 +100,8 @@ pub struct RunCounts {
     pub timed_out: u64,
     /// Runs that found their object paused.
     pub paused: u64,
+    /// Runs that ended early, because an owner is being deleted and nothing is made for it.
+    pub owner_deleted: u64,
     /// Keys that were given up, because all of their attempts failed.
     pub given_up: u64,
     /// Runs that began although a cache did not show what the last run had written.
@@ -222,7 +224,8 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     /// The class of the error, if it failed.
     pub class: Option<String>,
-    /// The message of the error or of the panic, as it was logged.
+    /// The message of the error or of the panic, as it was logged; or what was not made, if an owner
+    /// is being deleted.
     pub message: Option<String>,
     /// When the key is retried, or runs again because the run asked for it.
     pub next_run: Option<Time>,
@@ -246,6 +249,8 @@ pub enum RunOutcome {
     Requeued,
     /// The object is paused.
     Paused,
+    /// It ended early, because an owner is being deleted and nothing is made for it. No failure.
+    OwnerDeleted,
     /// It failed. `nextRun` says when the key is retried.
     Failed,
     /// It failed, and the key is not retried before something changes.
@@ -335,6 +340,7 @@ impl RunCounts {
             panicked: counts.panicked,
             timed_out: counts.timed_out,
             paused: counts.paused,
+            owner_deleted: counts.owner_deleted,
             given_up: counts.given_up,
             behind: counts.behind,
             hot_loops: counts.hot_loops,
@@ -422,6 +428,7 @@ impl RunOutcome {
             Outcome::Done => Self::Done,
             Outcome::RequeueAfter(_) => Self::Requeued,
             Outcome::Paused => Self::Paused,
+            Outcome::OwnerDeleted { .. } => Self::OwnerDeleted,
             Outcome::Failed { .. } => Self::Failed,
             Outcome::Terminal { .. } => Self::Terminal,
             Outcome::Panicked { .. } => Self::Panicked,
@@ -437,7 +444,9 @@ impl RunReport {
             Outcome::Failed { class, message } | Outcome::Terminal { class, message } => {
                 (Some(class), Some(message))
             }
-            Outcome::Panicked { message } => (None, Some(message)),
+            Outcome::Panicked { message } | Outcome::OwnerDeleted { message } => {
+                (None, Some(message))
+            }
             _ => (None, None),
         };
         let next_run = match run.outcome {

@@ -111,6 +111,7 @@ impl Access<'_> {
         meta: &ObjectMeta,
         body: &Value,
     ) -> Result<Response<Bytes>, Error> {
+        self.check_owners(meta)?;
         let path = self.resource.path(self.namespace(meta)?);
         let query = self.options.query(self.cx.controller());
         let mut request = request(Method::POST, &path, &query, JSON, body)?;

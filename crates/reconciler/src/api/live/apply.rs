@@ -68,7 +68,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// # Errors
     /// Returns the error of the server, or an error if the object has no name, or a namespaced one
     /// no namespace. If it is not [forced](crate::WriteOptions::unforced), an
-    /// [`ApplyConflict`] says who has written the same fields.
+    /// [`ApplyConflict`] says who has written the same fields. [`OwnerDeleted`](crate::OwnerDeleted)
+    /// if it refers to the reconciled object as an owner, and that is being deleted.
     pub async fn apply(self, object: &T) -> Result<T, Error> {
         self.apply_part(object, None).await
     }
@@ -90,7 +91,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
-    /// else or cannot be owned by `owner`.
+    /// else or cannot be owned by `owner`, or [`OwnerDeleted`](crate::OwnerDeleted) if `owner` is
+    /// being deleted.
     pub async fn apply_owned<O: AnyObject>(
         self,
         mut object: T,
@@ -104,6 +106,10 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
 
     async fn apply_part(self, object: &T, part: Option<&'static str>) -> Result<T, Error> {
         let access = self.access();
+        // A part of an object makes none.
+        if part.is_none() {
+            access.check_owners(object.meta())?;
+        }
         let key = access.key(object.meta(), "applied")?;
         let body = access.apply_body(object, part)?;
         let applied = access.apply(&key, body, part, None).await?;
@@ -120,8 +126,10 @@ impl Access<'_> {
     ) -> Result<(ObjectKey, Value), Error> {
         let key = self.key(object.meta(), "applied")?;
         let (kind, is_cluster_scoped) = (self.resource.kind(), !self.resource.is_namespaced());
+        self.check_owner(object.meta(), owner)?;
         let mut owner = owner.clone();
-        if self.options.is_owner_unblocked {
+        // A foreground deletion would delete at once what blocks it.
+        if self.options.is_owner_unblocked || self.is_deleted(&owner) {
             owner = owner.non_blocking();
         }
         owner.own(object.meta_mut(), Some(kind), is_cluster_scoped)?;

@@ -36,7 +36,7 @@ const RESULTS: Rows = &[
     ("requeue_after", |status| status.counts.requeued),
     // There is no such action.
     ("requeue", |_| 0),
-    ("success", |status| status.counts.done),
+    ("success", |status| status.counts.done + status.counts.owner_deleted),
 ];
 
 /// All classes. Each is shown from the start, as zero.
