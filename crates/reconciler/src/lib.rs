@@ -174,7 +174,9 @@ pub use objects::merge_patch::merge_patch;
 pub use objects::ownership::{
     OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
 };
-pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
+pub use plan::{
+    DryRunIgnored, Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite,
+};
 pub use reconcile::{Action, Reconcile};
 pub use reconcile_fn::{RunOnce, reconcile_fn};
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};

@@ -24,7 +24,6 @@ use crate::guard::caught;
 use crate::history::inactive::InactiveReason;
 use crate::history::origin::SpanOrigin;
 use crate::history::run_record::Outcome;
-use crate::plan::PlanRecorder;
 use crate::run::context::RunContext;
 use crate::run::frozen::FrozenCaches;
 use crate::run::span::{MakeSpan, span_of};
@@ -146,7 +145,7 @@ impl<K: ObjectType> Work<K> {
             attempt: core.enqueuer.queue.failures(lease.key()) + 1,
             is_behind,
             shutdown: shutdown.clone(),
-            plan: core.plan.get().map(|_| PlanRecorder::new()),
+            plan: core.plan.get().map(|open| open.recorder.for_part()),
             origin: SpanOrigin::default(),
             recording: OnceLock::new(),
             caches,

@@ -50,8 +50,8 @@ impl ControllerCore {
         let next = self.schedule(&mut lease, cx.attempt, &result);
         let kept = cx.close_write_log();
         let outcome = &result.outcome;
-        if let (Some(plan), Some(writes)) = (self.plan.get(), &cx.plan) {
-            plan.lock().note(&cx.key, writes, outcome);
+        if let (Some(open), Some(writes)) = (self.plan.get(), &cx.plan) {
+            open.plan.lock().note(&cx.key, writes, outcome);
         }
         let run = Arc::new(Run {
             id: cx.id,
