@@ -165,7 +165,9 @@ pub use history::counts::Counts;
 pub use history::finished::{FailedRun, FinishedRuns};
 pub use history::hot_loop::HotLoop;
 pub use history::inactive::{InactiveKey, InactiveReason};
-pub use history::journal::{EVENTS_PER_RUN, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
+pub use history::journal::{
+    EVENTS_PER_RUN, JOURNAL_BYTES, JournalStatus, KEYS_MAX, RUNS_PER_KEY, RecentRuns,
+};
 pub use history::run_record::{Outcome, Run, RunId};
 pub use objects::any_object::{AnyObject, ObjectRef};
 pub use objects::child_labels::{CONTROLLER_LABEL, children_annotation, children_selector};

@@ -17,7 +17,8 @@ use scopeguard::ScopeGuard;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use windlass_indexer::{Lister, Object, ObjectType};
+use windlass_indexer::{Lister, Object, ObjectKey, ObjectType};
+use windlass_informer::Resource;
 
 use crate::controller_core::ControllerCore;
 use crate::guard::caught;
@@ -32,7 +33,6 @@ use crate::worker::call::{ErasedReconcile, RunResult};
 use crate::worker::catch_up::CatchUp;
 use crate::worker::settle::KeyLease;
 use crate::writes::own_versions::OwnVersions;
-use crate::writes::write::Write;
 
 /// What all workers of a controller share.
 pub(crate) struct Work<K> {
@@ -133,7 +133,9 @@ impl<K: ObjectType> Work<K> {
     ) -> RunContext {
         let core = &self.core;
         let mut causes: Vec<_> = lease.causes().cloned().collect();
-        let is_valid = |write: &Write| !core.sources.is_restored_since(write);
+        let is_valid = |resource: &Resource, key: &ObjectKey, written: Instant| {
+            !core.sources.is_restored_since(resource, key, written)
+        };
         core.journal.mark_causes_by_us(lease.key(), &mut causes, is_valid);
         RunContext {
             core: Arc::clone(core),

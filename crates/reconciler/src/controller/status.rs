@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::controller_core::ControllerCore;
 use crate::history::counts::Counts;
 use crate::history::inactive::InactiveReason;
+use crate::history::journal::JournalStatus;
 use crate::recorder::RecorderStatus;
 
 /// The state of a controller.
@@ -30,6 +31,8 @@ pub struct ControllerStatus {
     pub given_up: usize,
     /// Keys that do not run because their last run ended with a terminal error.
     pub terminal: usize,
+    /// How much memory the record of its runs takes.
+    pub journal: JournalStatus,
     /// Counts of its runs.
     pub counts: Counts,
     /// Counts of the Kubernetes events that its runs recorded.
@@ -50,6 +53,7 @@ impl ControllerCore {
             paused: count(InactiveReason::Paused),
             given_up: count(InactiveReason::GivenUp),
             terminal: count(InactiveReason::Terminal),
+            journal: self.journal.status(),
             counts: self.journal.counts(),
             events: self.recorder.status(),
         }

@@ -72,6 +72,8 @@ impl ControllerCore {
             writes: kept.writes,
             writes_omitted: kept.omitted,
             events: std::mem::take(&mut cx.events.lock()),
+            is_shortened: false,
+            made: Box::default(),
         });
         let noted = self.journal.record(&cx.key, Arc::clone(&run));
         self.log_end(&cx.key, &run, outcome, &noted);

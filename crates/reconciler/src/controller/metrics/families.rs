@@ -52,7 +52,7 @@ const CLASSES: Rows = &[
     ("other", |counts| counts.failed_with(Class::Other)),
 ];
 
-pub(super) static FAMILIES: [Family; 15] = [
+pub(super) static FAMILIES: [Family; 16] = [
     Family {
         name: "controller_runtime_reconcile",
         help: "Runs, by result.",
@@ -125,6 +125,11 @@ pub(super) static FAMILIES: [Family; 15] = [
         name: "windlass_controller_terminal",
         help: "Keys that are not retried before something changes: their error is terminal.",
         values: Values::Gauge(|status| status.terminal),
+    },
+    Family {
+        name: "windlass_controller_journal_bytes",
+        help: "Memory that the record of runs takes.",
+        values: Values::Gauge(|status| status.journal.bytes),
     },
     Family {
         name: "windlass_controller_events_dropped",
