@@ -22,7 +22,8 @@ use windlass_indexer::ResourceVersion;
 use windlass_informer::observe::{Observation, Reaction, Relist};
 use windlass_informer::source::Request;
 use windlass_informer::{
-    Activity, Counts, FeedStatus, InformerOptions, Resource, SharedInformer, SourceError,
+    Activity, Counts, FeedStatus, InformerOptions, ReflectorConfig, Resource, SharedInformer,
+    SourceError,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
 
@@ -863,6 +864,82 @@ async fn streamed_list_whose_end_never_comes_falls_back_to_pages() {
     assert_eq!(wires.len(), 2, "it is tried twice");
     assert!(began.elapsed() < 2 * MINUTE, "{:?}", began.elapsed());
     informer.end().await;
+}
+
+/// Takes a parameter out of all requests, as a server that does not know it does.
+fn without(
+    parameter: &'static str,
+) -> MapRequestLayer<
+    impl Fn(http::Request<kube::client::Body>) -> http::Request<kube::client::Body> + Clone,
+> {
+    MapRequestLayer::new(move |mut request: http::Request<kube::client::Body>| {
+        let query = request.uri().query().unwrap_or_default().split('&');
+        let query: Vec<_> =
+            query.filter(|pair| pair.split('=').next() != Some(parameter)).collect();
+        let uri = format!("{}?{}", request.uri().path(), query.join("&"));
+        *request.uri_mut() = uri.parse().expect("a URI");
+        request
+    })
+}
+
+/// Every parameter that an informer sends, ignored, and how the cache is in the end. All but one
+/// are made up for:
+///
+/// - `limit`: everything comes at once. `continue`: the repeated page is noticed, and everything is
+///   asked for at once.
+/// - `sendInitialEvents`, `resourceVersionMatch`: the list is asked for in pages.
+/// - `allowWatchBookmarks`, `timeoutSeconds`: the informer has its own position and deadline.
+/// - `labelSelector`, `fieldSelector`: labels and names are checked here.
+/// - `resourceVersion`: the watch begins with what is there, and what was received before is
+///   dropped. A deletion between the list and the watch is found by the next list (an audit).
+/// - `watch`: no list can be taken for a watch; the cache is filled by lists, and the error is
+///   shown.
+#[tokio::test(start_paused = true)]
+async fn parameter_that_a_server_ignores_is_made_up_for() {
+    for parameter in [
+        "none",
+        "limit",
+        "continue",
+        "sendInitialEvents",
+        "resourceVersionMatch",
+        "allowWatchBookmarks",
+        "timeoutSeconds",
+        "labelSelector",
+        "fieldSelector",
+        "resourceVersion",
+        "watch",
+    ] {
+        for is_paged in [false, true] {
+            let streamed = if is_paged { "sendInitialEvents" } else { "none" };
+            let cluster = Cluster::on(ApiServer::new(), |stack| {
+                stack.layer(without(parameter)).layer(without(streamed))
+            });
+            for name in ["a", "b", "c", "other", "hidden"] {
+                cluster.create(name).await;
+                cluster.label(name, if name == "other" { "db" } else { "web" }).await;
+            }
+            let config = ReflectorConfig { page_size: 2, ..ReflectorConfig::default() };
+            let selecting = options()
+                .label_selector("app=web")
+                .field_selector("metadata.name!=hidden")
+                .reflector(config);
+            let informer = cluster.running(selecting);
+            informer.wait_for_sync().await.expect("it lists");
+            assert_eq!(content(informer.lister()), "a=1 b=1 c=1", "{parameter}, paged: {is_paged}");
+
+            cluster.set("a", "2").await;
+            cluster.set("other", "2").await;
+            cluster.set("hidden", "2").await;
+            cluster.delete("b").await;
+            cluster.label("c", "db").await;
+            pass(20 * MINUTE).await;
+            assert_eq!(content(informer.lister()), "a=2", "{parameter}, paged: {is_paged}");
+            if parameter == "watch" {
+                assert!(feed(&informer).last_error.is_some());
+            }
+            informer.end().await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,8 +9,8 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::{InformerCache, InformerStatus, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, HotLoop, InactiveKey, ObjectType, Plan, RecentRuns, Reconcile, Recorder, Run,
-    RunError, Shutdown, Write,
+    ControllerStatus, HotLoop, InactiveKey, ObjectType, Plan, PlanRecorder, RecentRuns, Reconcile,
+    Recorder, Run, RunError, Shutdown, Write,
 };
 use windlass_workqueue::WorkQueue;
 
@@ -59,8 +59,9 @@ pub trait AnyController: Send + Sync {
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
     /// [`Controller::take_over`].
     fn take_over(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
-    /// [`Controller::plan`].
-    fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
+    /// [`Controller::plan_with`].
+    fn plan_with<'a>(&'a self, recorder: &'a PlanRecorder)
+    -> BoxFuture<'a, Result<Plan, RunError>>;
 }
 
 /// Called with every write of a run, and the key that ran. See [`Controller::on_write`].
@@ -147,8 +148,11 @@ impl<K: ObjectType> AnyController for Controller<K> {
         Box::pin(Controller::take_over(self, shutdown))
     }
 
-    fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>> {
-        Box::pin(Controller::plan(self))
+    fn plan_with<'a>(
+        &'a self,
+        recorder: &'a PlanRecorder,
+    ) -> BoxFuture<'a, Result<Plan, RunError>> {
+        Box::pin(Controller::plan_with(self, recorder))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use tower::BoxError;
 use windlass_informer::InformerFailure;
 use windlass_informer::client::safe_message;
-use windlass_reconciler::{BuildError, InstallError, RunError};
+use windlass_reconciler::{BuildError, DryRunIgnored, InstallError, RunError};
 
 use crate::election::InvalidElection;
 
@@ -91,6 +91,9 @@ pub enum ManagerError {
          holds it; restart the process, and it contends for the Lease again"
     )]
     LostLeadership,
+    /// A server has made a write of a plan.
+    #[error(transparent)]
+    DryRunIgnored(#[from] DryRunIgnored),
     /// Some runs of a plan failed.
     #[error(
         "{failed} runs of the plan failed, so the operator might do more than it shows: the lines \

@@ -74,7 +74,8 @@ impl Manager {
     /// # Errors
     /// Returns an error if a controller does not set
     /// [`in_plan`](windlass_reconciler::ControllerBuilder::in_plan), if a definition is not
-    /// installed, or if a cache cannot be filled.
+    /// installed, or if a cache cannot be filled. If a server makes a write although it was sent as
+    /// a dry run, the whole plan stops, and the error names the object.
     ///
     /// # Cancel safety
     /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
@@ -85,7 +86,17 @@ impl Manager {
 }
 
 /// Runs all controllers in plan mode.
-async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
+async fn plan(manager: Manager) -> Result<OperatorPlan, ManagerError> {
+    let recorder = PlanRecorder::new();
+    let planned = plan_parts(manager, &recorder).await;
+    // Whatever failed because of that.
+    recorder.ignored().map_or(planned, |ignored| Err(ignored.into()))
+}
+
+async fn plan_parts(
+    mut manager: Manager,
+    recorder: &PlanRecorder,
+) -> Result<OperatorPlan, ManagerError> {
     let Cluster { make_client, found, server } =
         Cluster::find(manager.make_client.take(), &manager.options).await?;
     tracing::info!(cluster = found, "planning: nothing will be changed");
@@ -93,7 +104,6 @@ async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
     if let Some(server) = &server {
         wait_for_server(&client, server).await?;
     }
-    let recorder = PlanRecorder::new();
     let planning = recorder.client(client.clone());
     let registration = match manager.webhooks.take() {
         Some(webhooks) => Some(webhooks.plan(&manager.options, &client)?),
@@ -127,7 +137,10 @@ async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
     }
     let plans = controllers.iter().map(|controller| async {
         let name = controller.name().to_owned();
-        controller.plan().await.map_err(|error| ManagerError::Controller { name, error })
+        controller
+            .plan_with(recorder)
+            .await
+            .map_err(|error| ManagerError::Controller { name, error })
     });
     let plans = futures::future::try_join_all(plans).await;
     drop(controllers);

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
+use kube::client::Body;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tower::{ServiceExt as _, service_fn};
 use windlass_informer::ClientStack;
 use windlass_manager::{Manager, ManagerError, Options, PlanFormat, TaskContext};
 use windlass_reconciler::{
@@ -110,6 +113,30 @@ async fn plan_has_definitions_controllers_and_tasks_and_changes_nothing() {
     );
     assert!(!plan.is_empty());
     assert_eq!(state(&client).await, before, "nothing is written, and no Lease is taken");
+}
+
+/// It is the definition that is written, which is planned first.
+#[tokio::test(start_paused = true)]
+async fn server_that_ignores_dry_runs_stops_the_plan_of_the_operator() {
+    let (server, client) = server().await;
+    install_crd(&client, &definition("old")).await.expect("installed");
+    let before = state(&client).await;
+    let own = server.clone();
+    let careless = service_fn(move |mut request: Request<Body>| {
+        let uri = request.uri().to_string().replace("dryRun=All", "");
+        *request.uri_mut() = uri.parse().expect("a URI");
+        own.service().oneshot(request)
+    });
+    let planned = Manager::new(Options::default().without_http())
+        .without_logs()
+        .connect(move |stack| Ok(stack.around(careless.clone(), "default")))
+        .install(definition("new"))
+        .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: false });
+    let error = planned.plan().await.expect_err("the plan stops");
+    let ManagerError::DryRunIgnored(ignored) = error else { panic!("{error}") };
+    let wanted = "patch customresourcedefinitions.apiextensions.k8s.io shops.example.com";
+    assert_eq!(ignored.request, wanted);
+    assert_eq!(state(&client).await, before, "no controller has run");
 }
 
 #[tokio::test(start_paused = true)]

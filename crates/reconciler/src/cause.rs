@@ -4,10 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Event, Resource};
 
-use crate::writes::write::Write;
+use crate::history::run_record::Run;
+use crate::history::size::{key_bytes, text_bytes};
+use crate::writes::write::{MadeVersion, Write};
 
 /// One reason for a run. A run can have several; if there are many, the oldest and the newest are
 /// kept.
@@ -87,24 +90,47 @@ impl Cause {
         matches!(self, Self::Changed { by_us: true, .. })
     }
 
-    /// Sets `by_us` if one of `writes` led to the change, and is still valid.
+    /// Sets `by_us` if a write of one of `runs` led to the change, and is still valid.
     ///
     /// A deletion leads to a version that its answer does not contain, so it is recognized by the
-    /// uid.
-    pub(crate) fn mark_if_by_us<'w>(
+    /// uid. Of a run that the journal has shortened, only the uids and versions are known.
+    pub(crate) fn mark_if_by_us<'r>(
         &mut self,
-        mut writes: impl Iterator<Item = &'w Write>,
-        is_valid: impl Fn(&Write) -> bool,
+        mut runs: impl Iterator<Item = &'r Run>,
+        is_valid: impl Fn(&Resource, &ObjectKey, Instant) -> bool,
     ) {
         let Self::Changed { resource, object, change, version, uid, by_us } = self else { return };
-        *by_us = writes.any(|write| {
-            let led_to_it = match &write.version {
-                Some(made) => made == version,
-                None => *change == Change::Deleted && write.uid == *uid,
-            };
+        let led_to_it = |made: Option<&ResourceVersion>, of: &Uid| match made {
+            Some(made) => made == version,
+            None => *change == Change::Deleted && of == uid,
+        };
+        let is_write = |write: &Write| {
             let is_of_object = write.is_of(resource) && write.key == *object;
-            is_of_object && write.has_changed() && led_to_it && is_valid(write)
-        });
+            let led_to_it = led_to_it(write.version.as_ref(), &write.uid);
+            is_of_object
+                && write.has_changed()
+                && led_to_it
+                && is_valid(resource, object, write.answered)
+        };
+        let is_made = |made: &MadeVersion| {
+            let is_of_object = !uid.is_empty() && made.uid == *uid;
+            let led_to_it = led_to_it(made.version.as_ref(), &made.uid);
+            is_of_object
+                && made.has_changed
+                && led_to_it
+                && is_valid(resource, object, made.answered)
+        };
+        *by_us = runs.any(|run| run.writes.iter().any(is_write) || run.made.iter().any(is_made));
+    }
+
+    /// The bytes that its texts have allocated. What it shares with its controller is not counted.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        match self {
+            Self::Changed { object, version, uid, .. } => {
+                key_bytes(object) + text_bytes(version) + text_bytes(uid)
+            }
+            Self::Resync | Self::Timer | Self::Source(_) => 0,
+        }
     }
 
     /// Whether something has just happened, so that nobody has reacted to it yet.

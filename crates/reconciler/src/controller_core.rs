@@ -22,7 +22,7 @@ use crate::history::inactive::InactiveKeys;
 use crate::history::journal::Journal;
 use crate::history::run_record::RunIds;
 use crate::history::watchdog::Running;
-use crate::plan::Plan;
+use crate::plan::OpenPlan;
 use crate::recorder::Recorder;
 use crate::sources::enqueue::Enqueuer;
 use crate::sources::key_stream::Streams;
@@ -78,7 +78,7 @@ pub(crate) struct ControllerCore {
     /// The observer of writes, if the user has set one.
     pub(crate) on_write: OnceLock<OnWrite>,
     /// Set in [plan mode](crate::Controller::plan): collects what the runs would write.
-    pub(crate) plan: OnceLock<Mutex<Plan>>,
+    pub(crate) plan: OnceLock<OpenPlan>,
 
     // The runs under way, and those that have ended.
     pub(crate) ids: RunIds,

@@ -7,4 +7,5 @@ pub(crate) mod inactive;
 pub(crate) mod journal;
 pub(crate) mod origin;
 pub(crate) mod run_record;
+pub(crate) mod size;
 pub(crate) mod watchdog;

@@ -165,7 +165,9 @@ pub use history::counts::Counts;
 pub use history::finished::{FailedRun, FinishedRuns};
 pub use history::hot_loop::HotLoop;
 pub use history::inactive::{InactiveKey, InactiveReason};
-pub use history::journal::{EVENTS_PER_RUN, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
+pub use history::journal::{
+    EVENTS_PER_RUN, JOURNAL_BYTES, JournalStatus, KEYS_MAX, RUNS_PER_KEY, RecentRuns,
+};
 pub use history::run_record::{Outcome, Run, RunId};
 pub use objects::any_object::{AnyObject, ObjectRef};
 pub use objects::child_labels::{CONTROLLER_LABEL, children_annotation, children_selector};
@@ -174,7 +176,9 @@ pub use objects::merge_patch::merge_patch;
 pub use objects::ownership::{
     OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
 };
-pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
+pub use plan::{
+    DryRunIgnored, Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite,
+};
 pub use reconcile::{Action, Reconcile};
 pub use reconcile_fn::{RunOnce, reconcile_fn};
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};

@@ -4,23 +4,30 @@
 //!  caches sync ─▶ queue is shut down ─▶ workers run every key once ─▶ Plan
 //!                                            │ write
 //!                  RunContext::client ─▶ PlanRecorder: reads the object, sends the write as a
-//!                                        server-side dry run, notes the difference
-//!                                        (plan/client)
+//!                                        server-side dry run, checks that nothing was stored,
+//!                                        notes the difference (plan/client)
 //! ```
 //!
 //! The server does everything that it would do for the real write: defaulting, validation,
 //! admission. It only stores nothing. So nothing changes, no event wakes another run, and one pass
 //! over the objects is the whole plan.
+//!
+//! That holds for servers that know dry runs. One that ignores them is noticed by its answer. Then
+//! the plan stops, and names the object.
 
 mod client;
 mod difference;
+mod dry_run;
+mod request;
 mod text;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use windlass_indexer::ObjectKey;
 
 pub use client::PlanRecorder;
+pub use dry_run::DryRunIgnored;
 
 use crate::history::run_record::Outcome;
 
@@ -124,6 +131,13 @@ pub struct FieldChange {
     /// Its value then; `None` if there would be none. The content of a Secret is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
+}
+
+/// A plan that is being made.
+pub(crate) struct OpenPlan {
+    /// What the recorders of the runs are parts of.
+    pub(crate) recorder: PlanRecorder,
+    pub(crate) plan: Mutex<Plan>,
 }
 
 impl Plan {

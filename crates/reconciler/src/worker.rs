@@ -18,14 +18,14 @@ use scopeguard::ScopeGuard;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use windlass_indexer::{Lister, Object, ObjectType};
+use windlass_indexer::{Lister, Object, ObjectKey, ObjectType};
+use windlass_informer::Resource;
 
 use crate::controller_core::ControllerCore;
 use crate::guard::caught;
 use crate::history::inactive::InactiveReason;
 use crate::history::origin::SpanOrigin;
 use crate::history::run_record::Outcome;
-use crate::plan::PlanRecorder;
 use crate::run::context::RunContext;
 use crate::run::frozen::FrozenCaches;
 use crate::run::span::{MakeSpan, span_of};
@@ -34,7 +34,6 @@ use crate::worker::call::{ErasedReconcile, RunResult};
 use crate::worker::catch_up::CatchUp;
 use crate::worker::settle::KeyLease;
 use crate::writes::own_versions::OwnVersions;
-use crate::writes::write::Write;
 
 /// What all workers of a controller share.
 pub(crate) struct Work<K> {
@@ -136,7 +135,9 @@ impl<K: ObjectType> Work<K> {
     ) -> RunContext {
         let core = &self.core;
         let mut causes: Vec<_> = lease.causes().cloned().collect();
-        let is_valid = |write: &Write| !core.sources.is_restored_since(write);
+        let is_valid = |resource: &Resource, key: &ObjectKey, written: Instant| {
+            !core.sources.is_restored_since(resource, key, written)
+        };
         core.journal.mark_causes_by_us(lease.key(), &mut causes, is_valid);
         RunContext {
             core: Arc::clone(core),
@@ -148,7 +149,7 @@ impl<K: ObjectType> Work<K> {
             attempt: core.enqueuer.queue.failures(lease.key()) + 1,
             is_behind: is_behind || core.is_catching_up.load(Ordering::Relaxed),
             shutdown: shutdown.clone(),
-            plan: core.plan.get().map(|_| PlanRecorder::new()),
+            plan: core.plan.get().map(|open| open.recorder.for_part()),
             origin: SpanOrigin::default(),
             recording: OnceLock::new(),
             caches,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, timeout};
-use windlass_reconciler::{Action, RunContext};
+use windlass_reconciler::{Action, Error, RunContext};
 use windlass_testkit::TestCluster;
 
 use stage::{create, does, run_with};
@@ -45,4 +45,25 @@ async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
     timeout(Duration::from_mins(3), all).await.expect("all have run");
     running.end().await.expect("it stops");
     assert!(has_met.load(Ordering::Relaxed), "one run waited for the other to end");
+}
+
+/// Every run fails with a long message: together they would take more than they may.
+#[tokio::test(start_paused = true)]
+async fn record_of_runs_keeps_to_the_room_that_it_has() {
+    let client = TestCluster::embedded().client().expect("a client");
+    for number in 0..100 {
+        create(&client, &format!("map-{number}")).await;
+    }
+    let fails = does(|_: Arc<ConfigMap>, _: &RunContext| {
+        Box::pin(async move { Err(Error::msg("x".repeat(4_096)).terminal()) })
+    });
+    let running = run_with(client, |builder| builder.journal_bytes(64 << 10), fails);
+    while running.controller.status().counts.runs() < 100 {
+        tokio::task::yield_now().await;
+    }
+    let journal = running.controller.status().journal;
+    running.end().await.expect("it stops");
+    assert_eq!(journal.bytes_max, 64 << 10);
+    assert!(journal.bytes <= journal.bytes_max && journal.bytes > 32 << 10, "{journal:?}");
+    assert!(journal.keys < 100 && journal.shortened_keys > 0, "{journal:?}");
 }

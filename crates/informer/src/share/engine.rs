@@ -23,6 +23,7 @@ use crate::lock::lock;
 use crate::reflector::{Reflector, ServerFeatures};
 use crate::resource::Resource;
 use crate::share::feed::{Feed, FeedHandle};
+use crate::share::informer_cache::SelectionCheck;
 use crate::share::options::{AddIndex, InformerOptions};
 use crate::share::position::FeedPosition;
 use crate::telemetry::feed::FeedTelemetry;
@@ -294,6 +295,7 @@ impl Engine {
                 self.ingest(),
                 options.frame_options(),
             );
+            let feed = feed.selecting(SelectionCheck::of(options, handle.position.namespace()));
             feeds.spawn(feed.run(self.stop.clone()));
         }
         feeds

@@ -23,6 +23,7 @@ use crate::decode::ingest::Ingest;
 use crate::reflector::{
     ChangeKind, DeadlineCheck, ListFault, Listed, NextStep, Reaction, Reflector, Relist,
 };
+use crate::share::informer_cache::SelectionCheck;
 use crate::share::position::FeedPosition;
 use crate::telemetry::feed::FeedTelemetry;
 use crate::telemetry::observer::Observation;
@@ -48,6 +49,9 @@ pub(crate) struct Feed {
     reflector: Reflector,
     ingest: Ingest,
     frame_options: FrameOptions,
+    selected: SelectionCheck,
+    /// Whether the server has sent an object that is not selected.
+    is_selector_ignored: bool,
     list: Option<ActiveList>,
     /// Whether a list has been completed.
     has_listed: bool,
@@ -99,11 +103,18 @@ impl Feed {
             reflector,
             ingest,
             frame_options,
+            selected: SelectionCheck::default(),
+            is_selector_ignored: false,
             list: None,
             has_listed: false,
             received: Vec::new(),
             events: 0,
         }
+    }
+
+    /// Drops objects that a server sends although they are not selected.
+    pub(crate) fn selecting(self, selected: SelectionCheck) -> Self {
+        Self { selected, ..self }
     }
 
     /// Runs until it is stopped.
@@ -329,7 +340,9 @@ impl Feed {
                     now,
                 );
                 self.cache.quarantine.release(object.head().key());
-                self.received.push(Received::Item(object));
+                if self.is_selected(&object) {
+                    self.received.push(Received::Item(object));
+                }
             }
             Err(error) => self.quarantine(error),
         }
@@ -353,6 +366,9 @@ impl Feed {
             }
         };
         self.cache.quarantine.release(object.head().key());
+        // A server that knows the selector says that the object is gone.
+        let is_present = change != EventType::Deleted && self.is_selected(&object);
+        let change = if is_present { change } else { EventType::Deleted };
         let kind = self.reflector.on_change(change, Some(object.head().resource_version()), now);
         if kind != ChangeKind::Initial {
             self.events += 1;
@@ -374,6 +390,16 @@ impl Feed {
     /// may send, would stay forever: no list of this namespace deletes them.
     fn is_in_namespace(&self, object: &Object) -> bool {
         self.position.covers(object.head().namespace())
+    }
+
+    /// Whether an object was asked for. A server that ignores a selector, as some aggregated ones
+    /// do, sends all objects; they would be taken for selected ones.
+    fn is_selected(&mut self, object: &Object) -> bool {
+        let is_selected = self.selected.may_select(object.head());
+        if !is_selected && !std::mem::replace(&mut self.is_selector_ignored, true) {
+            self.telemetry.log_ignored_selector();
+        }
+        is_selected
     }
 
     fn on_bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {

@@ -14,6 +14,7 @@ use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 use crate::error::Stopped;
 use crate::resource::Resource;
 use crate::share::engine::Engine;
+use crate::share::options::InformerOptions;
 use crate::telemetry::status::{InformerPhase, InformerStatus};
 
 /// The result of a write, as the server answered it.
@@ -46,11 +47,35 @@ pub struct InformerCache {
 
 /// One requirement of a field selector, on a name or a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NameRule {
+pub(crate) struct NameRule {
     is_namespace: bool,
     /// Whether it must be the value, or anything else.
     is_equal: bool,
     value: String,
+}
+
+/// What a feed checks of the objects that a server sends, because the server may ignore selectors.
+#[derive(Default)]
+pub(crate) struct SelectionCheck {
+    labels: Selector,
+    names: Vec<NameRule>,
+}
+
+impl SelectionCheck {
+    /// Checks labels, and the names in a field selector. Only the server knows about other fields.
+    pub(crate) fn of(options: &InformerOptions, namespace: Option<&str>) -> Self {
+        // A transform may have changed the labels.
+        let labels = match options.transform {
+            None => options.labels_of(namespace).parse().unwrap_or_default(),
+            Some(_) => Selector::everything(),
+        };
+        Self { labels, names: name_rules(&options.fields).0 }
+    }
+
+    /// Whether an object is selected, as far as it shows that.
+    pub(crate) fn may_select(&self, head: &Head) -> bool {
+        self.labels.matches(head.labels()) && self.names.iter().all(|rule| rule.is_met(head.key()))
+    }
 }
 
 impl InformerCache {

@@ -62,6 +62,16 @@ impl FeedTelemetry {
         status
     }
 
+    /// Warns that objects are selected by the feed, because the server does not.
+    pub(crate) fn log_ignored_selector(&self) {
+        let (resource, namespace) = (&self.resource, self.namespace.as_deref());
+        tracing::warn!(
+            %resource, namespace,
+            "the server ignores the label selector and sends all objects; those that it does not \
+             select are dropped here"
+        );
+    }
+
     fn log(&self, step: &Observation<'_>, is_long_list: bool) {
         let resource = &self.resource;
         let namespace = self.namespace.as_deref();

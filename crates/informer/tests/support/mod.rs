@@ -100,6 +100,12 @@ impl Cluster {
         self.api().patch(name, &PatchParams::default(), &patch).await.expect("it is changed");
     }
 
+    /// Gives a config map the label `app`.
+    pub(crate) async fn label(&self, name: &str, app: &str) {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"app": app}}}));
+        self.api().patch(name, &PatchParams::default(), &patch).await.expect("it is changed");
+    }
+
     pub(crate) async fn delete(&self, name: &str) {
         self.api().delete(name, &DeleteParams::default()).await.expect("it is deleted");
     }

@@ -18,8 +18,8 @@ mod trouble;
 
 pub use clock::Time;
 pub use controller::{
-    ControllerReport, EventCounts, InactiveCause, InactiveReport, KeyReport, KeyState, QueueReport,
-    RunCounts, RunOutcome, RunReport, StateReport,
+    ControllerReport, EventCounts, InactiveCause, InactiveReport, JournalReport, KeyReport,
+    KeyState, QueueReport, RunCounts, RunOutcome, RunReport, StateReport,
 };
 pub use informer::{
     FeedActivity, FeedCounts, FeedError, FeedReport, HandlerReport, IndexReport, InformerReport,

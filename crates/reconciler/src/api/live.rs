@@ -10,6 +10,7 @@
 pub(crate) mod access;
 pub(crate) mod apply;
 pub(crate) mod difference;
+mod listed;
 mod owner_check;
 mod subresource;
 mod wait;
@@ -117,7 +118,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
 
     /// Reads the objects of a namespace; of all namespaces, or of a cluster-scoped kind, if that is
     /// `None`. It asks for pages of 500 objects, unless `parameters` has another limit, and returns
-    /// all of them.
+    /// all of them. If a server ignores the selectors, as some aggregated ones do, objects that show
+    /// that they are not selected are left out.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;

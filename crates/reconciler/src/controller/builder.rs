@@ -26,7 +26,7 @@ use crate::controller::handle::ControllerHandle;
 use crate::controller::metrics::ControllerMetrics;
 use crate::controller_core::ControllerCore;
 use crate::history::inactive::InactiveKeys;
-use crate::history::journal::Journal;
+use crate::history::journal::{JOURNAL_BYTES, Journal};
 use crate::history::run_record::RunIds;
 use crate::history::watchdog::{Running, WARN_AFTER};
 use crate::plan::InPlan;
@@ -185,6 +185,18 @@ impl<K: ObjectType> ControllerBuilder<K> {
         Self { settings: self.settings.timeout(timeout), ..self }
     }
 
+    /// How many bytes the record of runs may take, which [`Controller::runs`] and the debug report
+    /// show. Default: [`JOURNAL_BYTES`](crate::JOURNAL_BYTES), 16 MiB.
+    ///
+    /// The keys that ran last share it. If it is used up, the runs of the key that ran longest ago
+    /// are [shortened](crate::Run::is_shortened): they keep their causes, their outcome, and the
+    /// uids and versions that they wrote. Shortened runs get half of it; beyond that, the key that
+    /// ran longest ago is forgotten. At most [`KEYS_MAX`](crate::KEYS_MAX) keys are known, whatever
+    /// their size.
+    pub fn journal_bytes(self, bytes: usize) -> Self {
+        Self { settings: self.settings.journal_bytes(bytes), ..self }
+    }
+
     /// How long caches may take to sync before [`Controller::run`] gives up. Default: 2 minutes.
     pub fn sync_timeout(self, timeout: Duration) -> Self {
         Self { settings: self.settings.sync_timeout(timeout), ..self }
@@ -313,7 +325,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             ids: RunIds::of(&name, &instance_from_environment(), Timestamp::now()),
             running: Running::new(WARN_AFTER),
             inactive: Arc::new(InactiveKeys::new(objects.reader().clone())),
-            journal: Journal::new(),
+            journal: Journal::new(settings.journal_bytes.unwrap_or(JOURNAL_BYTES)),
             subscribers: Arc::clone(&self.handle.subscribers),
             plan: OnceLock::new(),
             #[cfg(feature = "prometheus")]

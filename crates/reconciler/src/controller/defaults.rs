@@ -19,6 +19,7 @@ pub struct ControllerDefaults {
     pub(crate) sync_timeout: Option<Duration>,
     pub(crate) limiter: Option<MakeLimiter>,
     pub(crate) max_attempts: Option<u32>,
+    pub(crate) journal_bytes: Option<usize>,
     pub(crate) on_error: Option<OnError>,
 }
 
@@ -52,6 +53,12 @@ impl ControllerDefaults {
         Self { max_attempts: Some(attempts), ..self }
     }
 
+    /// How much memory the record of the runs of a controller may take. See
+    /// [`ControllerBuilder::journal_bytes`](crate::ControllerBuilder::journal_bytes).
+    pub fn journal_bytes(self, bytes: usize) -> Self {
+        Self { journal_bytes: Some(bytes), ..self }
+    }
+
     /// Is called with every run that failed. See
     /// [`ControllerBuilder::on_error`](crate::ControllerBuilder::on_error).
     pub fn on_error(self, hook: impl Fn(&FailedRun<'_>) + Send + Sync + 'static) -> Self {
@@ -74,6 +81,7 @@ impl ControllerDefaults {
             sync_timeout: self.sync_timeout.or(others.sync_timeout),
             limiter: self.limiter.or(others.limiter),
             max_attempts: self.max_attempts.or(others.max_attempts),
+            journal_bytes: self.journal_bytes.or(others.journal_bytes),
             on_error: self.on_error.or(others.on_error),
         }
     }

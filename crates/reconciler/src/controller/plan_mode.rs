@@ -1,6 +1,6 @@
 //! Plan mode: every key runs once, and nothing is stored.
 
-use tokio_util::sync::CancellationToken;
+use parking_lot::Mutex;
 use windlass_indexer::ObjectType;
 use windlass_workqueue::{Add, KeyStatus};
 
@@ -8,7 +8,7 @@ use super::Controller;
 use super::main_loop::resume_panic;
 use crate::cause::Cause;
 use crate::controller::run_error::RunError;
-use crate::plan::{InPlan, Plan};
+use crate::plan::{InPlan, OpenPlan, Plan, PlanRecorder};
 use crate::shutdown::Shutdown;
 
 impl<K: ObjectType> Controller<K> {
@@ -21,6 +21,8 @@ impl<K: ObjectType> Controller<K> {
     ///   not changed by it, and no run is woken by another: the plan is the first step of what
     ///   would happen, not where it ends. Its events are not published.
     /// - A run that fails is part of the plan. Retries and requeues are not.
+    /// - Writes are sent one at a time, whatever the number of workers, and after each the plan
+    ///   checks that the server has stored nothing.
     ///
     /// Afterwards, the controller cannot run: build another one.
     ///
@@ -50,11 +52,24 @@ impl<K: ObjectType> Controller<K> {
     /// # Errors
     /// Returns an error if the controller has not said by
     /// [`in_plan`](crate::ControllerBuilder::in_plan) what it does, or has run already, and if a
-    /// cache does not sync in time.
+    /// cache does not sync in time. If a server makes a write although it was sent as a dry run,
+    /// the plan stops, and the [error](crate::DryRunIgnored) names the object.
     ///
     /// # Cancel safety
     /// If it is dropped, the runs that are under way are cancelled.
     pub async fn plan(&self) -> Result<Plan, RunError> {
+        self.plan_with(&PlanRecorder::new()).await
+    }
+
+    /// Like [`plan`](Self::plan), as a part of a larger plan: if a server ignores a dry run in one
+    /// part, all stop. Writes are noted in the plan that is returned, not by `recorder`.
+    ///
+    /// # Errors
+    /// As for [`plan`](Self::plan).
+    ///
+    /// # Cancel safety
+    /// As for [`plan`](Self::plan).
+    pub async fn plan_with(&self, recorder: &PlanRecorder) -> Result<Plan, RunError> {
         match self.in_plan {
             None => return Err(RunError::NotInPlan),
             Some(InPlan::Skip) => return Ok(Plan::skipped(self.name())),
@@ -63,7 +78,8 @@ impl<K: ObjectType> Controller<K> {
         // `is_running` is never reset, so `run` is refused from now on: the queue is shut down
         // below.
         self.mark_running()?;
-        let plan = self.core().plan.get_or_init(Default::default);
+        let new = || OpenPlan { recorder: recorder.for_part(), plan: Mutex::default() };
+        let open = self.core().plan.get_or_init(new);
         self.wait_for_sync().await?;
         // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
         let is_delayed = |status: &KeyStatus<_, _>| {
@@ -72,13 +88,17 @@ impl<K: ObjectType> Controller<K> {
         for status in self.queue().snapshot().keys.into_iter().filter(is_delayed) {
             self.core().enqueuer.add(status.key, Add::now(), Cause::Timer, None);
         }
-        // The workers end when all keys have run.
+        // The workers end when all keys have run, or when a server has ignored a dry run.
         self.queue().shut_down();
-        let mut workers = self.start_workers(&CancellationToken::new(), &Shutdown::new());
+        let mut workers = self.start_workers(open.recorder.stop(), &Shutdown::new());
         while let Some(ended) = workers.join_next().await {
             ended.unwrap_or_else(resume_panic);
         }
-        let plan = std::mem::take(&mut *plan.lock());
+        open.recorder.wait_for_check().await;
+        if let Some(ignored) = open.recorder.ignored() {
+            return Err(RunError::DryRunIgnored(ignored));
+        }
+        let plan = std::mem::take(&mut *open.plan.lock());
         Ok(plan.finish(self.name()))
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use windlass_informer::{InformerFailure, InformerPhase, InformerStatus, Resource, SourceError};
 
+use crate::plan::DryRunIgnored;
+
 /// A controller cannot start, or cannot continue.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +56,9 @@ pub enum RunError {
          leave it out"
     )]
     NotInPlan,
+    /// A server has made a write of a plan.
+    #[error(transparent)]
+    DryRunIgnored(DryRunIgnored),
     /// A stream of keys panicked.
     #[error("a stream of keys panicked")]
     StreamPanicked,

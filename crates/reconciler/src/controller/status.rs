@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::controller_core::ControllerCore;
 use crate::history::counts::Counts;
 use crate::history::inactive::InactiveReason;
+use crate::history::journal::JournalStatus;
 use crate::recorder::RecorderStatus;
 use crate::sources::mapping::status::MapperStatus;
 
@@ -31,6 +32,8 @@ pub struct ControllerStatus {
     pub given_up: usize,
     /// Keys that do not run because their last run ended with a terminal error.
     pub terminal: usize,
+    /// How much memory the record of its runs takes.
+    pub journal: JournalStatus,
     /// Counts of its runs.
     pub counts: Counts,
     /// What the mappers of [`watches_changes`](crate::ControllerBuilder::watches_changes) do.
@@ -53,6 +56,7 @@ impl ControllerCore {
             paused: count(InactiveReason::Paused),
             given_up: count(InactiveReason::GivenUp),
             terminal: count(InactiveReason::Terminal),
+            journal: self.journal.status(),
             counts: self.journal.counts(),
             mappers: self.mappers.status(),
             events: self.recorder.status(),

@@ -35,8 +35,10 @@ pub(crate) fn repeated_write<'r>(before: &Run, run: &'r Run) -> Option<&'r Write
     let is_self_caused =
         !run.causes.is_empty() && run.causes_omitted == 0 && run.causes.iter().all(Cause::is_by_us);
     let is_change = |write: &Write| write.has_changed() && write.verb != Verb::Create;
-    let is_repeated =
-        |write: &Write| before.writes.iter().any(|before| before.is_same_place(write));
+    let is_repeated = |write: &Write| {
+        before.writes.iter().any(|before| before.is_same_place(write))
+            || before.made.iter().any(|made| made.is_same_place(write))
+    };
     let mut writes = run.writes.iter().filter(|_| is_self_caused);
     writes.find(|write| is_change(write) && is_repeated(write))
 }

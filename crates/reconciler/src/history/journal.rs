@@ -4,6 +4,15 @@
 //! forgotten), the runs of each key ([`RUNS_PER_KEY`]), the writes of each run
 //! ([`WRITES_PER_RUN`](crate::WRITES_PER_RUN)) and its events ([`EVENTS_PER_RUN`]), its causes (by
 //! the queue), and the length of an error message.
+//!
+//! All of that together may be too much. So there is also a budget in bytes
+//! ([`JOURNAL_BYTES`]), which the keys that ran last share:
+//!
+//! ```text
+//!  key runs ─▶ recent: whole runs ── over the budget ─▶ older: shortened runs ─▶ forgotten
+//!      ▲                                                  (half of the budget)
+//!      └──────────────────── it runs again ◀─────────────────────┘
+//! ```
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -11,13 +20,15 @@ use std::sync::Arc;
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
+use windlass_informer::Resource;
 
 use crate::cause::Cause;
 use crate::history::counts::Counts;
 use crate::history::hot_loop::{HOT_LOOP_AT, HotLoop, is_power_of_ten, repeated_write};
 use crate::history::run_record::Run;
-use crate::writes::write::Write;
+use crate::history::size::key_bytes;
 
 /// How many runs of a key are kept.
 pub const RUNS_PER_KEY: usize = 8;
@@ -30,6 +41,29 @@ pub const EVENTS_PER_RUN: usize = 4;
 
 /// How many bytes of an error message are kept. The log has all of it.
 pub(crate) const MESSAGE_MAX: usize = 1_024;
+
+/// How many bytes the journal of a controller may take by default: 16 MiB. That is enough for all
+/// runs of a few thousand keys that write two or three objects in each.
+pub const JOURNAL_BYTES: usize = 16 << 20;
+
+/// What a key takes besides its texts and its runs, about: its place in a list, and in a hash table
+/// that is half full.
+const PAGE_BYTES: usize =
+    size_of::<(ObjectKey, Page)>() + RUNS_PER_KEY * size_of::<Arc<Run>>() + 4 * size_of::<usize>();
+
+/// How much memory the record of the runs of a controller takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JournalStatus {
+    /// How many bytes it takes, about.
+    pub bytes: usize,
+    /// How many it [may](crate::ControllerBuilder::journal_bytes) take.
+    pub bytes_max: usize,
+    /// How many keys it has.
+    pub keys: usize,
+    /// How many of these have [shortened](Run::is_shortened) runs only.
+    pub shortened_keys: usize,
+}
 
 /// The last runs of a controller, whatever their keys.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +78,17 @@ pub struct RecentRuns {
 /// The last runs of every key, and counts of all runs.
 pub(crate) struct Journal {
     state: Mutex<State>,
+    bytes_max: usize,
 }
 
 struct State {
-    pages: LruCache<ObjectKey, Page>,
+    /// The keys that ran last, the oldest run first.
+    recent: LruCache<ObjectKey, Page>,
+    /// The keys that ran before those, in the same order. All of their runs are shortened.
+    older: LruCache<ObjectKey, Page>,
+    /// What the pages of each take.
+    recent_bytes: usize,
+    older_bytes: usize,
     counts: Counts,
 }
 
@@ -61,6 +102,10 @@ struct Page {
     /// How many of the last runs in a row are self-caused, and wrote again what the run before had
     /// written.
     self_caused_runs: u64,
+    /// The hot loop that its last run is part of.
+    hot_loop: Option<HotLoop>,
+    /// What its runs take.
+    bytes: usize,
 }
 
 /// How a run compares to the runs of its key before it.
@@ -73,22 +118,42 @@ pub(crate) struct Noted {
 }
 
 impl Journal {
-    pub(crate) fn new() -> Self {
-        let state = State { pages: LruCache::new(KEYS_MAX), counts: Counts::default() };
-        Self { state: Mutex::new(state) }
+    /// A journal that takes at most `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let state = State {
+            recent: LruCache::new_unbounded(),
+            older: LruCache::new_unbounded(),
+            recent_bytes: 0,
+            older_bytes: 0,
+            counts: Counts::default(),
+        };
+        Self { state: Mutex::new(state), bytes_max }
     }
 
     /// Notes a run.
     pub(crate) fn record(&self, key: &ObjectKey, run: Arc<Run>) -> Noted {
         let mut state = self.state.lock();
         state.counts.add(&run);
-        let mut page = state.pages.remove(key).unwrap_or_default();
+        let mut page = state.remove(key).unwrap_or_default();
         let noted = page.record(run);
         if page.self_caused_runs == HOT_LOOP_AT {
             state.counts.hot_loops += 1;
         }
-        state.pages.insert(key.clone(), page);
+        state.recent_bytes += page.total_bytes(key);
+        state.recent.insert(key.clone(), page);
+        state.make_room(self.bytes_max);
         noted
+    }
+
+    pub(crate) fn status(&self) -> JournalStatus {
+        let state = self.state.lock();
+        let shortened_keys = state.older.len();
+        JournalStatus {
+            bytes: state.bytes(),
+            bytes_max: self.bytes_max,
+            keys: state.recent.len() + shortened_keys,
+            shortened_keys,
+        }
     }
 
     /// Marks the causes that earlier runs of the same key have led to. `is_valid` says whether a
@@ -97,47 +162,48 @@ impl Journal {
         &self,
         key: &ObjectKey,
         causes: &mut [Cause],
-        is_valid: impl Fn(&Write) -> bool,
+        is_valid: impl Fn(&Resource, &ObjectKey, Instant) -> bool,
     ) {
         let state = self.state.lock();
-        let Some(page) = state.pages.peek(key) else { return };
+        let Some(page) = state.page(key) else { return };
         for cause in causes {
-            cause.mark_if_by_us(page.runs.iter().flat_map(|run| &run.writes), &is_valid);
+            cause.mark_if_by_us(page.runs.iter().map(|run| &**run), &is_valid);
         }
     }
 
     /// The last runs of a key, the oldest first.
     pub(crate) fn runs(&self, key: &ObjectKey) -> Vec<Run> {
         let state = self.state.lock();
-        let runs = state.pages.peek(key).into_iter().flat_map(|page| &page.runs);
+        let runs = state.page(key).into_iter().flat_map(|page| &page.runs);
         runs.map(|run| Run::clone(run)).collect()
     }
 
     /// How often a key has run since its page began.
     pub(crate) fn run_count(&self, key: &ObjectKey) -> u64 {
-        self.state.lock().pages.peek(key).map_or(0, |page| page.count)
+        self.state.lock().page(key).map_or(0, |page| page.count)
     }
 
     /// The last runs of all keys, the newest first, at most `limit`.
     pub(crate) fn recent_runs(&self, limit: usize) -> RecentRuns {
         let state = self.state.lock();
-        let known: usize = state.pages.iter().map(|(_, page)| page.runs.len()).sum();
+        let known: usize = state.pages().map(|(_, page)| page.runs.len()).sum();
         // The pages are in the order of their last runs. So only the last `limit` pages can have
         // one of the last `limit` runs.
-        let runs = newest(state.pages.iter().rev().take(limit), limit, |_| true);
+        let runs = newest(state.pages().take(limit), limit, |_| true);
         RecentRuns { omitted: known - runs.len(), runs }
     }
 
     /// The last runs that wrote something, the newest first, at most `limit`.
     pub(crate) fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
-        newest(self.state.lock().pages.iter().rev(), limit, |run| !run.writes.is_empty())
+        newest(self.state.lock().pages(), limit, |run| !run.writes.is_empty())
     }
 
     /// The keys that are in a hot loop, those that ran last first, at most `limit`.
     pub(crate) fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
         let state = self.state.lock();
-        let pages = state.pages.iter().rev();
-        let hot = pages.filter_map(|(key, page)| page.hot_loop().map(|hot| (key.clone(), hot)));
+        let of_page =
+            |(key, page): (&ObjectKey, &Page)| Some((key.clone(), page.hot_loop.clone()?));
+        let hot = state.pages().filter_map(of_page);
         hot.take(limit).collect()
     }
 
@@ -146,30 +212,94 @@ impl Journal {
     }
 }
 
+impl State {
+    fn page(&self, key: &ObjectKey) -> Option<&Page> {
+        self.recent.peek(key).or_else(|| self.older.peek(key))
+    }
+
+    /// All pages, those whose last runs are the newest first.
+    fn pages(&self) -> impl Iterator<Item = (&ObjectKey, &Page)> {
+        self.recent.iter().rev().chain(self.older.iter().rev())
+    }
+
+    fn bytes(&self) -> usize {
+        self.recent_bytes + self.older_bytes
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Page> {
+        if let Some(page) = self.recent.remove(key) {
+            self.recent_bytes -= page.total_bytes(key);
+            return Some(page);
+        }
+        let page = self.older.remove(key)?;
+        self.older_bytes -= page.total_bytes(key);
+        Some(page)
+    }
+
+    /// Shortens the runs of the keys that ran longest ago, and forgets such keys. Shortened runs get
+    /// half of the room, so that they leave the rest to the keys that run now.
+    fn make_room(&mut self, bytes_max: usize) {
+        loop {
+            let is_too_large = self.bytes() > bytes_max;
+            if !is_too_large && self.recent.len() + self.older.len() <= KEYS_MAX {
+                return;
+            }
+            if is_too_large && self.older_bytes <= bytes_max / 2 && self.shorten_oldest() {
+                continue;
+            }
+            let oldest = self.older.iter().chain(self.recent.iter()).next();
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
+            self.remove(&key);
+        }
+    }
+
+    /// Shortens the runs of the key that ran longest ago. Returns `false` if all are short.
+    fn shorten_oldest(&mut self) -> bool {
+        let Some((key, mut page)) = self.recent.remove_lru() else { return false };
+        self.recent_bytes -= page.total_bytes(&key);
+        page.shorten();
+        self.older_bytes += page.total_bytes(&key);
+        self.older.insert(key, page);
+        true
+    }
+}
+
 impl Page {
+    /// What it takes, with its key.
+    fn total_bytes(&self, key: &ObjectKey) -> usize {
+        let hot_loop = self.hot_loop.as_ref().map_or(0, |hot| hot.write.capacity());
+        PAGE_BYTES + key_bytes(key) + hot_loop + self.bytes
+    }
+
+    /// Shortens all runs.
+    fn shorten(&mut self) {
+        for run in &mut self.runs {
+            if !run.is_shortened {
+                *run = Arc::new(run.shortened());
+            }
+        }
+        self.bytes = self.runs.iter().map(|run| run.allocated_bytes()).sum();
+    }
+
     fn record(&mut self, run: Arc<Run>) -> Noted {
         let last = self.runs.back();
         let is_repeated = last.is_some_and(|last| last.outcome == run.outcome);
-        let is_self_caused = last.is_some_and(|last| repeated_write(last, &run).is_some());
-        self.self_caused_runs = if is_self_caused { self.self_caused_runs + 1 } else { 0 };
-        if self.runs.len() == RUNS_PER_KEY {
-            self.runs.pop_front();
+        let repeated = last.and_then(|last| repeated_write(last, &run));
+        self.self_caused_runs = repeated.map_or(0, |_| self.self_caused_runs + 1);
+        self.hot_loop = repeated.filter(|_| self.self_caused_runs >= HOT_LOOP_AT).map(|write| {
+            let ended = run.started + run.took;
+            HotLoop { runs: self.self_caused_runs, write: write.to_string(), ended }
+        });
+        if self.runs.len() == RUNS_PER_KEY
+            && let Some(oldest) = self.runs.pop_front()
+        {
+            self.bytes -= oldest.allocated_bytes();
         }
+        self.bytes += run.allocated_bytes();
         self.runs.push_back(run);
         self.count += 1;
-        let hot_loop = self.hot_loop().filter(|hot| is_power_of_ten(hot.runs));
+        let hot_loop = self.hot_loop.clone().filter(|hot| is_power_of_ten(hot.runs));
         Noted { is_repeated, hot_loop }
-    }
-
-    /// The hot loop that its last run is part of.
-    fn hot_loop(&self) -> Option<HotLoop> {
-        if self.self_caused_runs < HOT_LOOP_AT {
-            return None;
-        }
-        let mut newest = self.runs.iter().rev();
-        let (last, before) = (newest.next()?, newest.next()?);
-        let write = repeated_write(before, last)?.to_string();
-        Some(HotLoop { runs: self.self_caused_runs, write, ended: last.started + last.took })
     }
 }
 
@@ -188,19 +318,29 @@ fn newest<'p>(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Display;
     use std::time::Duration;
 
     use jiff::Timestamp;
-    use tokio::time::Instant;
+    use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+    use windlass_indexer::{ResourceVersion, Uid};
 
     use super::*;
+    use crate::cause::Change;
     use crate::error::Class;
-    use crate::history::run_record::Outcome;
-    use crate::history::run_record::RunIds;
+    use crate::history::run_record::{Outcome, RunIds};
+    use crate::history::size::ARC_COUNTERS;
+    use crate::recorder::Occurrence;
+    use crate::writes::authorship::WriteEffect;
+    use crate::writes::write::{MadeVersion, Verb, Write};
 
     fn run(message: &str) -> Arc<Run> {
+        Arc::new(bare_run(message))
+    }
+
+    fn bare_run(message: &str) -> Run {
         let outcome = Outcome::Terminal { class: Class::Other, message: message.to_owned() };
-        Arc::new(Run {
+        Run {
             id: RunIds::of("web", "", Timestamp::UNIX_EPOCH).next(),
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -215,12 +355,205 @@ mod tests {
             writes: Vec::new(),
             writes_omitted: 0,
             events: Vec::new(),
-        })
+            is_shortened: false,
+            made: Box::default(),
+        }
+    }
+
+    fn maps() -> Resource {
+        Resource::of::<ConfigMap>()
+    }
+
+    /// A text as long as texts of this kind can be.
+    fn long(start: impl Display, length: usize) -> String {
+        format!("{start:x<length$}")
+    }
+
+    fn write(name: &str, version: u64) -> Write {
+        Write {
+            verb: Verb::Patch,
+            group: String::new(),
+            plural: "configmaps".to_owned(),
+            subresource: Some("status".to_owned()),
+            effect: WriteEffect::Changed,
+            answered: Instant::now(),
+            key: ObjectKey::namespaced("shop", name),
+            uid: Uid::new(&format!("uid of {name}")),
+            version: Some(ResourceVersion::new(&version.to_string())),
+        }
+    }
+
+    /// The event of a write.
+    fn cause(name: &str, version: u64) -> Cause {
+        Cause::Changed {
+            resource: maps(),
+            object: ObjectKey::namespaced("shop", name),
+            change: Change::Updated,
+            version: ResourceVersion::new(&version.to_string()),
+            uid: Uid::new(&format!("uid of {name}")),
+            by_us: false,
+        }
+    }
+
+    /// As large as a run can be.
+    fn largest_run(number: u64) -> Run {
+        let regarding = ObjectReference {
+            name: Some(long("web", 253)),
+            namespace: Some(long("shop", 63)),
+            uid: Some(long("uid", 36)),
+            ..ObjectReference::default()
+        };
+        let event = Occurrence::warning(regarding, long("Failed", 128), long("because", 1_024));
+        let name = |part: u64| long(format!("{number}-{part}-"), 253);
+        Run {
+            writes: (0..16).map(|part| write(&name(part), number)).collect(),
+            causes: (0..16).map(|part| cause(&name(part), number)).collect(),
+            events: vec![event; EVENTS_PER_RUN],
+            ..bare_run(&long("error", MESSAGE_MAX))
+        }
+    }
+
+    /// The lengths of all texts of a run.
+    fn texts(run: &Run) -> usize {
+        let key = |key: &ObjectKey| key.to_string().len() - 1;
+        let write = |write: &Write| {
+            let subresource = write.subresource.as_ref().map_or(0, String::len);
+            let version = write.version.as_ref().map_or(0, |version| version.to_string().len());
+            let names = write.group.len() + write.plural.len() + subresource;
+            names + key(&write.key) + write.uid.to_string().len() + version
+        };
+        let cause = |cause: &Cause| match cause {
+            Cause::Changed { object, version, uid, .. } => {
+                key(object) + version.to_string().len() + uid.to_string().len()
+            }
+            _ => 0,
+        };
+        let event = |event: &Occurrence| {
+            let of = event.regarding();
+            let texts = [of.name.as_deref(), of.namespace.as_deref(), of.uid.as_deref()];
+            let reference: usize = texts.into_iter().flatten().map(str::len).sum();
+            reference + event.reason().len() + event.note().len() + event.action_name().len()
+        };
+        let message = run.outcome.failure().map_or(0, |message| message.len());
+        message
+            + run.writes.iter().map(write).sum::<usize>()
+            + run.causes.iter().map(cause).sum::<usize>()
+            + run.events.iter().map(event).sum::<usize>()
+    }
+
+    /// Whether a journal finds that a run of the key has led to this.
+    fn is_by_us(journal: &Journal, key: &ObjectKey, cause: Cause) -> bool {
+        let mut causes = [cause];
+        journal.mark_causes_by_us(key, &mut causes, |_, _, _| true);
+        causes[0].is_by_us()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn estimate_of_a_run_has_all_of_its_texts_and_lists() {
+        let run = largest_run(1);
+        let lists = size_of::<Run>()
+            + 16 * (size_of::<Write>() + size_of::<Cause>())
+            + EVENTS_PER_RUN * size_of::<Occurrence>();
+        let least = texts(&run) + lists;
+        // Counters of shared texts, and a few bytes of capacity.
+        let most = least + 100 * ARC_COUNTERS;
+        let bytes = run.allocated_bytes();
+        assert!((least..=most).contains(&bytes), "{least} <= {bytes} <= {most}");
+        assert!(bytes > 18_000, "the largest runs are what the budget is for: {bytes}");
+
+        let short = run.shortened();
+        let bytes = short.allocated_bytes();
+        let made: usize = short.made.iter().map(MadeVersion::allocated_bytes).sum();
+        let lists = size_of::<Run>() + 16 * (size_of::<MadeVersion>() + size_of::<Cause>());
+        let least = lists + texts(&short) + made;
+        assert!((least..=least + 100 * ARC_COUNTERS).contains(&bytes), "{least} <= {bytes}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn journal_keeps_to_its_budget_and_keeps_most_of_the_keys_that_ran_last() {
+        let journal = Journal::new(1 << 20);
+        let key = |number: u64| ObjectKey::namespaced("shop", &format!("web-{number}"));
+        for number in 0..2_000 {
+            // A few keys run again and again.
+            let key = if number % 3 == 0 { key(number % 30) } else { key(number) };
+            journal.record(&key, Arc::new(largest_run(number)));
+            let status = journal.status();
+            assert!(status.bytes <= status.bytes_max, "{status:?}");
+        }
+        let state = journal.state.lock();
+        let bytes: usize = state.pages().map(|(key, page)| page.total_bytes(key)).sum();
+        let runs: usize =
+            state.pages().flat_map(|(_, page)| &page.runs).map(|run| run.allocated_bytes()).sum();
+        let counted = state.pages().map(|(_, page)| page.bytes).sum();
+        assert_eq!((state.bytes(), counted), (bytes, runs));
+        drop(state);
+
+        let is_whole = |key: &ObjectKey| journal.runs(key).iter().all(|run| !run.is_shortened);
+        assert!(is_whole(&key(1_999)) && !journal.runs(&key(1_999)).is_empty());
+        let status = journal.status();
+        assert!(status.shortened_keys > 0 && status.shortened_keys < status.keys, "{status:?}");
+        let (oldest, _) = {
+            let state = journal.state.lock();
+            let (key, page) = state.pages().last().expect("a key");
+            (key.clone(), page.count)
+        };
+        let run = journal.runs(&oldest).pop().expect("a run");
+        assert!(run.is_shortened && run.outcome.is_failure());
+        assert_eq!((run.causes.len(), run.writes.len(), run.writes_omitted), (16, 0, 16));
+        assert!(run.events.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shortened_run_still_tells_what_it_led_to() {
+        // Enough for one key, and not for the details of two.
+        let journal = Journal::new(24_000);
+        let (old, new) = ("shop/old".parse().expect("a key"), "shop/new".parse().expect("a key"));
+        let writes = Vec::from([write("child", 7), Write { version: None, ..write("gone", 0) }]);
+        journal.record(&old, Arc::new(Run { writes, ..bare_run("first") }));
+        journal.record(&new, Arc::new(largest_run(1)));
+        assert!(journal.runs(&old)[0].is_shortened, "{:?}", journal.status());
+
+        assert!(is_by_us(&journal, &old, cause("child", 7)));
+        assert!(!is_by_us(&journal, &old, cause("child", 8)), "somebody else's version");
+        assert!(!is_by_us(&journal, &old, cause("other", 7)), "another object");
+        let gone = |change| match cause("gone", 9) {
+            Cause::Changed { resource, object, version, uid, by_us, .. } => {
+                Cause::Changed { resource, object, change, version, uid, by_us }
+            }
+            other => other,
+        };
+        assert!(is_by_us(&journal, &old, gone(Change::Deleted)));
+        assert!(!is_by_us(&journal, &old, gone(Change::Updated)));
+        let mut restored = [cause("child", 7)];
+        journal.mark_causes_by_us(&old, &mut restored, |_, _, _| false);
+        assert!(!restored[0].is_by_us(), "the cluster was restored since then");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hot_loop_is_found_if_every_run_before_is_shortened() {
+        let journal = Journal::new(32_000);
+        let hot: ObjectKey = "shop/hot".parse().expect("a key");
+        let mut found = Vec::new();
+        for number in 1..=12 {
+            let mut causes = Vec::from([cause("child", number - 1)]);
+            journal.mark_causes_by_us(&hot, &mut causes, |_, _, _| true);
+            let writes = Vec::from([write("child", number)]);
+            let run = Run { causes, writes, ..bare_run("again") };
+            found.extend(journal.record(&hot, Arc::new(run)).hot_loop.map(|hot| hot.runs));
+            let other = ObjectKey::namespaced("shop", &number.to_string());
+            journal.record(&other, Arc::new(largest_run(number)));
+            assert!(journal.runs(&hot).iter().all(|run| run.is_shortened));
+        }
+        assert_eq!(found, [10]);
+        let hot_loops = journal.hot_loops(9);
+        assert_eq!((hot_loops.len(), hot_loops[0].1.runs), (1, 11));
+        assert_eq!(hot_loops[0].1.write, "patch configmaps/status shop/child at 12");
+        assert_eq!(journal.counts().hot_loops, 1);
     }
 
     #[test]
     fn long_message_is_cut_between_characters_and_still_known_as_repeated() {
-        let (journal, key) = (Journal::new(), "shop/web".parse().expect("a key"));
+        let (journal, key) = (Journal::new(JOURNAL_BYTES), "shop/web".parse().expect("a key"));
         let long = format!("x{}", "ä".repeat(MESSAGE_MAX));
         assert!(!journal.record(&key, run(&long)).is_repeated);
         assert!(journal.record(&key, run(&long)).is_repeated);
@@ -234,7 +567,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn recent_runs_are_the_newest_of_all_keys() {
-        let journal = Journal::new();
+        let journal = Journal::new(JOURNAL_BYTES);
         // Each key runs three times, but for the last one, which runs once at the end.
         for (number, name) in ["a", "b", "c", "a", "b", "c", "a", "b", "c", "d"].iter().enumerate()
         {

@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::cause::Cause;
 use crate::error::{Class, Error};
+use crate::history::size::ARC_COUNTERS;
 use crate::recorder::Occurrence;
-use crate::writes::write::Write;
+use crate::writes::write::{MadeVersion, Write};
 
 /// A run that has ended.
 #[derive(Clone, Debug)]
@@ -50,11 +51,17 @@ pub struct Run {
     pub gave_up: bool,
     /// What it wrote, as far as the server has answered: the first eight writes and the last eight.
     pub writes: Vec<Write>,
-    /// How many writes between them were left out.
+    /// How many writes between them were left out; all of them, if the run is
+    /// [shortened](Self::is_shortened).
     pub writes_omitted: u64,
     /// The first [events](crate::RunContext::event) that it published, at most
     /// [`EVENTS_PER_RUN`](crate::EVENTS_PER_RUN).
     pub events: Vec<Occurrence>,
+    /// Whether its writes and events were dropped, because the keys that ran later need the room:
+    /// see [`ControllerBuilder::journal_bytes`](crate::ControllerBuilder::journal_bytes).
+    pub is_shortened: bool,
+    /// What is known of its writes if it is shortened.
+    pub(crate) made: Box<[MadeVersion]>,
 }
 
 /// How a run ended.
@@ -112,7 +119,50 @@ const UUID_KIND: u128 = (0x4 << 76) | (0b10 << 62);
 /// The bits that [`UUID_KIND`] determines.
 const UUID_KIND_MASK: u128 = (0xf << 76) | (0b11 << 62);
 
+impl Run {
+    /// The same without what takes most of the memory: of its writes, the uids and the versions are
+    /// left, which are needed to recognize what it led to.
+    pub(crate) fn shortened(&self) -> Self {
+        let made = self.writes.iter().map(Write::made);
+        Self {
+            causes: self.causes.clone(),
+            outcome: self.outcome.clone(),
+            writes: Vec::new(),
+            writes_omitted: self.writes_omitted + self.writes.len() as u64,
+            events: Vec::new(),
+            is_shortened: true,
+            made: self.made.iter().cloned().chain(made).collect(),
+            ..*self
+        }
+    }
+
+    /// How many bytes it takes in the journal.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let Self { causes, writes, events, made, outcome, .. } = self;
+        let lists = causes.capacity() * size_of::<Cause>()
+            + writes.capacity() * size_of::<Write>()
+            + events.capacity() * size_of::<Occurrence>()
+            + size_of_val(&**made);
+        let texts = causes.iter().map(Cause::allocated_bytes).sum::<usize>()
+            + writes.iter().map(Write::allocated_bytes).sum::<usize>()
+            + events.iter().map(Occurrence::allocated_bytes).sum::<usize>()
+            + made.iter().map(MadeVersion::allocated_bytes).sum::<usize>();
+        // It is in an `Arc`.
+        ARC_COUNTERS + size_of::<Self>() + lists + texts + outcome.allocated_bytes()
+    }
+}
+
 impl Outcome {
+    fn allocated_bytes(&self) -> usize {
+        match self {
+            Self::Failed { message, .. }
+            | Self::Terminal { message, .. }
+            | Self::OwnerDeleted { message }
+            | Self::Panicked { message } => message.capacity(),
+            Self::Done | Self::RequeueAfter(_) | Self::Paused | Self::TimedOut => 0,
+        }
+    }
+
     /// The outcome of a run that returned an error.
     ///
     /// Formatting an error is user code, which may panic. So the caller must catch panics of this

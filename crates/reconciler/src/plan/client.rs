@@ -1,26 +1,43 @@
 //! A client whose writes are server-side dry runs.
+//!
+//! ```text
+//!  request ─▶ request.rs: read, write or refused ─▶ dry_run.rs: read the object, send the dry run,
+//!                                                   check that nothing is stored
+//! ```
+//!
+//! The writes of a plan are sent one at a time, each after the one before was checked. So a server
+//! that ignores `dryRun` makes one of them, and no other is sent.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use http::header::ACCEPT;
-use http::uri::InvalidUri;
-use http::{HeaderValue, Method, Request, Response, Uri};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::{BoxError, service_fn};
+use tracing::Instrument as _;
 use windlass_indexer::{KeyRef, ObjectKey};
-use windlass_informer::client::{RequestInfo, RequestTarget, safe_message};
+use windlass_informer::client::{RequestInfo, RequestTarget};
 
 use super::difference::field_changes;
+use super::dry_run::{Answer, DryRun, DryRunIgnored, OldObject, is_asked_for};
+use super::request::{PlanRequest, Write, WriteKind};
 use super::{Effect, PlannedWrite};
-use crate::error::has_code;
-use crate::writes::request::is_dry_run;
 
 /// Notes what is written through its [clients](Self::client), and lets the server change nothing:
 /// every write is sent with `dryRun=All`. Clones share what they note.
+///
+/// - What is not a known read, and cannot be a dry run, is refused: `exec` and `proxy`, for
+///   example, and subresources of other API servers.
+/// - A deletion of a collection is not sent. Its answer is the list of what it would delete.
+/// - After each dry run it checks that the server has stored nothing. If the server has ignored
+///   `dryRun`, the write fails with [`DryRunIgnored`], and every later one, too: see
+///   [`ignored`](Self::ignored).
 ///
 /// [`Controller::plan`](crate::Controller::plan) has one for each run. Alone, it shows what other
 /// code would write:
@@ -43,14 +60,33 @@ use crate::writes::request::is_dry_run;
 #[derive(Clone, Debug, Default)]
 pub struct PlanRecorder {
     writes: Arc<Mutex<Vec<PlannedWrite>>>,
+    gate: Arc<Gate>,
+}
+
+/// What the recorders of a plan share.
+#[derive(Debug, Default)]
+struct Gate {
+    /// Held by the write that is under way, until its answer is checked. Fair, and held across
+    /// requests on purpose: plans are about safety, not about speed.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// The write under way: it is checked even if the run that sent it is cancelled.
+    tasks: TaskTracker,
+    ignored: OnceLock<DryRunIgnored>,
+    /// Cancelled once `ignored` is set.
+    stop: CancellationToken,
 }
 
 /// A request that cannot be a dry run.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a plan changes nothing, and `{0}` cannot be sent as a dry run: ask RunContext::is_plan before"
+    "a plan changes nothing, and `{0}` is not known as a read, nor can it be sent as a dry run: \
+     ask RunContext::is_plan before"
 )]
 struct CannotPlan(RequestInfo);
+
+/// Marks a request that another recorder has made a dry run of.
+#[derive(Clone, Copy)]
+struct Planned;
 
 impl PlanRecorder {
     /// A recorder that has noted nothing yet.
@@ -58,14 +94,21 @@ impl PlanRecorder {
         Self::default()
     }
 
-    /// A client whose writes are dry runs. It reads an object before each write, for the
-    /// difference, which needs the verb `get`.
+    /// A recorder for another part of the same plan: it notes writes of its own, and if one of them
+    /// stops because a server has ignored a dry run, both do.
+    #[must_use]
+    pub fn for_part(&self) -> Self {
+        Self { writes: Arc::default(), gate: Arc::clone(&self.gate) }
+    }
+
+    /// A client whose writes are dry runs. It reads an object before each write, which needs the
+    /// verb `get`; and lists what a deletion of a collection selects, which needs `list`.
     pub fn client(&self, inner: Client) -> Client {
         let namespace = inner.default_namespace().to_owned();
         let recorder = self.clone();
         let service = service_fn(move |request: Request<Body>| {
             let (inner, recorder) = (inner.clone(), recorder.clone());
-            async move { recorder.send(&inner, request).await }
+            async move { recorder.send(inner, request).await }
         });
         Client::new(service, namespace)
     }
@@ -76,145 +119,127 @@ impl PlanRecorder {
         std::mem::take(&mut *self.writes.lock())
     }
 
+    /// The write that a server has made although it was a dry run, if there was one. Nothing was
+    /// sent after it.
+    pub fn ignored(&self) -> Option<DryRunIgnored> {
+        self.gate.ignored.get().cloned()
+    }
+
+    /// Cancelled when a server has ignored a dry run.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.gate.stop
+    }
+
+    /// Waits until the write of a run that was cancelled is checked.
+    pub(crate) async fn wait_for_check(&self) {
+        drop(self.gate.turn.lock().await);
+    }
+
     fn note(&self, target: RequestTarget, key: Option<ObjectKey>, effect: Effect) {
         let RequestTarget { group, plural: resource, subresource, .. } = target;
         let write = PlannedWrite { group, resource, subresource, key, effect };
         self.writes.lock().push(write);
     }
 
-    async fn send(
-        &self,
-        inner: &Client,
-        request: Request<Body>,
-    ) -> Result<Response<Body>, BoxError> {
-        if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+    async fn send(self, inner: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        if request.extensions().get::<Planned>().is_some() {
             return Ok(inner.send(request).await?);
         }
         let info = RequestInfo::of(&request);
-        let target = match RequestTarget::of(request.uri().path()) {
-            Some(target) if !target.is_proxied() => target,
-            _ => return Err(CannotPlan(info).into()),
-        };
-        if stores_nothing(&target) {
-            return Ok(inner.send(request).await?);
-        }
-        let before = match read_before(&request, &target) {
-            Some(read) => OldObject::read(inner, read).await,
-            None => OldObject::NotRead,
-        };
-        let (mut parts, body) = request.into_parts();
-        let is_users_own = is_dry_run(&parts.uri);
-        if !is_users_own {
-            parts.uri = with_dry_run(&parts.uri)?;
-        }
-        let method = parts.method.clone();
-        let body = if method == Method::DELETE {
-            // The server takes the options of a deletion from the body, and ignores the query then.
-            let options = body.collect_bytes().await?;
-            let Some(options) = dry_options(&options) else { return Err(CannotPlan(info).into()) };
-            Body::from(options)
-        } else {
-            body
-        };
-        let answer = inner.send(Request::from_parts(parts, body)).await?;
-        if is_users_own || !answer.status().is_success() {
-            return Ok(answer);
-        }
-        let (parts, body) = answer.into_parts();
-        let bytes = body.collect().await?.to_bytes();
-        let object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let key = target.key().or_else(|| created_key(&target, &object));
-        if let Some(effect) = before.effect_of(&method, &target, &object) {
-            self.note(target, key, effect);
-        }
-        Ok(Response::from_parts(parts, Body::from(bytes)))
-    }
-}
-
-/// The object before a write.
-enum OldObject {
-    /// The write does not need it.
-    NotRead,
-    Missing,
-    Object(Value),
-    /// It cannot be read, for this reason.
-    Unknown(String),
-}
-
-impl OldObject {
-    async fn read(inner: &Client, read: Request<Vec<u8>>) -> Self {
-        match inner.request_text(read).await {
-            Ok(text) => serde_json::from_str(&text).map_or_else(
-                |_| Self::Unknown("it cannot be read: the answer is no object".to_owned()),
-                Self::Object,
-            ),
-            Err(error) if has_code(&error, 404) => Self::Missing,
-            Err(error) => Self::Unknown(format!("it cannot be read: {}", safe_message(&error))),
-        }
-    }
-
-    /// What a write does, of which the server has made `new`; `None` if it changes nothing.
-    fn effect_of(self, method: &Method, target: &RequestTarget, new: &Value) -> Option<Effect> {
-        let is_named = target.name.is_some();
-        Some(match (self, method) {
-            (_, &Method::DELETE) if is_named => Effect::Delete,
-            (_, &Method::DELETE) => Effect::DeleteCollection,
-            (Self::Object(old), _) => {
-                let is_secret = target.group.is_empty() && target.plural == "secrets";
-                let fields = field_changes(&old, new, is_secret);
-                if fields.is_empty() {
-                    return None;
+        match PlanRequest::of(&request) {
+            None => Err(CannotPlan(info).into()),
+            Some(PlanRequest::Read) => Ok(inner.send(request).await?),
+            Some(PlanRequest::DeleteCollection(target)) => {
+                self.list_instead(&inner, request, target).await
+            }
+            Some(PlanRequest::Write(write)) => {
+                let turn = Arc::clone(&self.gate.turn).lock_owned().await;
+                if let Some(ignored) = self.ignored() {
+                    return Err(ignored.into());
                 }
-                Effect::Change { fields }
+                let tasks = self.gate.tasks.clone();
+                let send = async move {
+                    let _turn = turn;
+                    self.send_write(inner, request, info, write).await
+                };
+                tasks.spawn(send.in_current_span()).await?
             }
-            (Self::Unknown(reason), _) => Effect::Unknown { reason },
-            // Such as the eviction of a pod.
-            (Self::NotRead, _) if is_named => {
-                Effect::Unknown { reason: "the server acts when this is created".to_owned() }
+        }
+    }
+
+    /// Sends a write as a dry run, and checks it.
+    async fn send_write(
+        self,
+        inner: Client,
+        request: Request<Body>,
+        info: RequestInfo,
+        write: Write,
+    ) -> Result<Response<Body>, BoxError> {
+        let (mut parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        let is_asked_for = is_asked_for(&parts, &body);
+        parts.extensions.insert(Planned);
+        let (kind, target) = (write.kind, write.target.clone());
+        let sent = DryRun { inner, info, write, parts, body }.send().await;
+        let answer = sent.inspect_err(|error| {
+            if let Some(ignored) = error.downcast_ref::<DryRunIgnored>() {
+                tracing::error!("{ignored}");
+                let _ = self.gate.ignored.set(ignored.clone());
+                self.gate.stop.cancel();
             }
-            (Self::NotRead | Self::Missing, _) => Effect::Create,
-        })
+        })?;
+        if !is_asked_for && answer.parts.status.is_success() {
+            let key = target.key().or_else(|| created_key(&target, &answer.object));
+            if let Some(effect) = effect_of(&answer, kind, &target) {
+                self.note(target, key, effect);
+            }
+        }
+        Ok(answer.into_response())
+    }
+
+    /// Answers the deletion of a collection with what it selects. It is not sent: if the server
+    /// ignored that it is a dry run, everything would be gone before anybody could notice.
+    async fn list_instead(
+        &self,
+        inner: &Client,
+        request: Request<Body>,
+        target: RequestTarget,
+    ) -> Result<Response<Body>, BoxError> {
+        let (mut parts, body) = request.into_parts();
+        let is_asked_for = is_asked_for(&parts, &body.collect_bytes().await?);
+        parts.method = Method::GET;
+        for name in [CONTENT_TYPE, CONTENT_LENGTH] {
+            parts.headers.remove(name);
+        }
+        let answer = inner.send(Request::from_parts(parts, Body::empty())).await?;
+        let (parts, body) = answer.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let list: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let is_empty = list["items"].as_array().is_some_and(Vec::is_empty);
+        if parts.status.is_success() && !is_asked_for && !is_empty {
+            self.note(target, None, Effect::DeleteCollection);
+        }
+        Ok(Response::from_parts(parts, Body::from(body)))
     }
 }
 
-/// The request for the object that an update or a patch changes.
-fn read_before(write: &Request<Body>, target: &RequestTarget) -> Option<Request<Vec<u8>>> {
-    let is_change = matches!(*write.method(), Method::PUT | Method::PATCH);
-    if !is_change || target.name.is_none() {
-        return None;
-    }
-    let mut read = Request::new(Vec::new());
-    *read.uri_mut() = write.uri().path().parse().expect("the path of a URI must be a URI");
-    // In the same form as the answer to the write, which may be metadata alone.
-    let json = HeaderValue::from_static("application/json");
-    let accept = write.headers().get(ACCEPT).cloned().unwrap_or(json);
-    read.headers_mut().insert(ACCEPT, accept);
-    Some(read)
-}
-
-/// Whether a request stores nothing although it is a create: reviews, and tokens of accounts.
-fn stores_nothing(target: &RequestTarget) -> bool {
-    let is_review = matches!(&*target.group, "authorization.k8s.io" | "authentication.k8s.io");
-    is_review || target.subresource.as_deref() == Some("token")
-}
-
-/// The options of a deletion, as those of a dry run; `None` if they are no JSON object.
-fn dry_options(options: &[u8]) -> Option<Vec<u8>> {
-    if options.is_empty() {
-        return Some(Vec::new());
-    }
-    let mut options: Map<String, Value> = serde_json::from_slice(options).ok()?;
-    options.insert("dryRun".to_owned(), json!(["All"]));
-    Some(Value::Object(options).to_string().into_bytes())
-}
-
-fn with_dry_run(uri: &Uri) -> Result<Uri, InvalidUri> {
-    let separator = match uri.query() {
-        None => "?",
-        Some("") => "",
-        Some(_) => "&",
-    };
-    format!("{uri}{separator}dryRun=All").parse()
+/// What a write does, according to its answer; `None` if it changes nothing.
+fn effect_of(answer: &Answer, kind: WriteKind, target: &RequestTarget) -> Option<Effect> {
+    Some(match (&answer.before, kind) {
+        (_, WriteKind::Delete) => Effect::Delete,
+        (_, WriteKind::Evict) => {
+            Effect::Unknown { reason: "the server acts when this is created".to_owned() }
+        }
+        (OldObject::Object(old), WriteKind::Create | WriteKind::Change) => {
+            let is_secret = target.group.is_empty() && target.plural == "secrets";
+            let fields = field_changes(old, &answer.object, is_secret);
+            if fields.is_empty() {
+                return None;
+            }
+            Effect::Change { fields }
+        }
+        (OldObject::NotRead | OldObject::Missing, _) => Effect::Create,
+    })
 }
 
 /// The key of an object that was created, unless the server has made up its name: that differs each

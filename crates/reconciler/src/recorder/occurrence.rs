@@ -103,6 +103,25 @@ impl Occurrence {
         Self { annotations: BTreeMap::new(), ..self.clone() }
     }
 
+    /// The bytes that its texts have allocated, without annotations.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let reference = |reference: &ObjectReference| {
+            let texts = [
+                &reference.api_version,
+                &reference.kind,
+                &reference.namespace,
+                &reference.name,
+                &reference.uid,
+                &reference.resource_version,
+                &reference.field_path,
+            ];
+            texts.into_iter().flatten().map(String::capacity).sum::<usize>()
+        };
+        let texts = [&self.reason, &self.action, &self.note].map(String::capacity);
+        let related = self.related.as_ref().map_or(0, reference);
+        reference(&self.regarding) + related + texts.iter().sum::<usize>()
+    }
+
     /// Whether it is an event of type `Warning`.
     pub fn is_warning(&self) -> bool {
         self.type_ == "Warning"

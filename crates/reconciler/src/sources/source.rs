@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{Lister, ObjectType, ResourceVersion};
+use windlass_indexer::{Lister, ObjectKey, ObjectType, ResourceVersion};
 use windlass_informer::client::RequestTarget;
 use windlass_informer::{InformerCache, Registration, Resource, SharedInformer};
 
@@ -148,11 +149,18 @@ impl Sources {
         caches.filter(|cache| !cache.is_caught_up(written, write.answered)).cloned().collect()
     }
 
-    /// Whether the cluster was restored from a backup after a write, so that its version may be
-    /// somebody else's now.
-    pub(crate) fn is_restored_since(&self, write: &Write) -> bool {
-        caches(&self.0.read(), |resource| write.is_of(resource))
-            .any(|cache| cache.is_restored_since(&write.key, write.answered))
+    /// Whether the cluster was restored from a backup after an object was written, so that the
+    /// version may be somebody else's now.
+    pub(crate) fn is_restored_since(
+        &self,
+        resource: &Resource,
+        key: &ObjectKey,
+        written: Instant,
+    ) -> bool {
+        let is_same = |cached: &Resource| {
+            cached.group() == resource.group() && cached.plural() == resource.plural()
+        };
+        caches(&self.0.read(), is_same).any(|cache| cache.is_restored_since(key, written))
     }
 }
 

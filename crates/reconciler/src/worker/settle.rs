@@ -50,8 +50,8 @@ impl ControllerCore {
         let next = self.schedule(&mut lease, cx.attempt, &result);
         let kept = cx.close_write_log();
         let outcome = &result.outcome;
-        if let (Some(plan), Some(writes)) = (self.plan.get(), &cx.plan) {
-            plan.lock().note(&cx.key, writes, outcome);
+        if let (Some(open), Some(writes)) = (self.plan.get(), &cx.plan) {
+            open.plan.lock().note(&cx.key, writes, outcome);
         }
         let run = Arc::new(Run {
             id: cx.id,
@@ -72,6 +72,8 @@ impl ControllerCore {
             writes: kept.writes,
             writes_omitted: kept.omitted,
             events: std::mem::take(&mut cx.events.lock()),
+            is_shortened: false,
+            made: Box::default(),
         });
         let noted = self.journal.record(&cx.key, Arc::clone(&run));
         self.log_end(&cx.key, &run, outcome, &noted);

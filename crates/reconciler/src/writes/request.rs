@@ -52,7 +52,7 @@ fn write_of(request: &Request<Body>) -> Option<(Verb, RequestTarget)> {
 }
 
 /// Whether the query of a request asks for a dry run.
-pub(crate) fn is_dry_run(uri: &Uri) -> bool {
+fn is_dry_run(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "dryRun")
 }

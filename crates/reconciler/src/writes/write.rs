@@ -12,6 +12,7 @@ use windlass_indexer::{Head, HeadParser, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::client::RequestTarget;
 use windlass_informer::{Resource, Written};
 
+use crate::history::size::{key_bytes, text_bytes};
 use crate::writes::authorship::{BeforeWrite, WriteEffect};
 
 /// A successful write of a run. Two are equal if all of their fields are.
@@ -43,6 +44,17 @@ pub struct Write {
 pub(crate) struct TrackedWrite {
     pub(crate) write: Write,
     pub(crate) written: Written,
+}
+
+/// What the journal keeps of a write when it is short of memory: what is needed to recognize an
+/// event that it led to, and a run that writes the same again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MadeVersion {
+    pub(crate) uid: Uid,
+    pub(crate) version: Option<ResourceVersion>,
+    pub(crate) answered: Instant,
+    pub(crate) has_changed: bool,
+    subresource: Option<Box<str>>,
 }
 
 /// The group, the plural and the key of an object.
@@ -130,6 +142,25 @@ impl Write {
         self.effect == WriteEffect::Changed
     }
 
+    /// What it made, without the names.
+    pub(crate) fn made(&self) -> MadeVersion {
+        MadeVersion {
+            uid: self.uid.clone(),
+            version: self.version.clone(),
+            answered: self.answered,
+            has_changed: self.has_changed(),
+            subresource: self.subresource.as_deref().map(Box::from),
+        }
+    }
+
+    /// The bytes that its texts have allocated.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let texts = [Some(&self.group), Some(&self.plural), self.subresource.as_ref()];
+        let texts: usize = texts.into_iter().flatten().map(String::capacity).sum();
+        let version = self.version.as_ref().map_or(0, text_bytes);
+        texts + key_bytes(&self.key) + text_bytes(&self.uid) + version
+    }
+
     /// Which object it wrote.
     pub(crate) fn object(&self) -> WrittenObject {
         (self.group.clone(), self.plural.clone(), self.key.clone())
@@ -148,6 +179,21 @@ impl Write {
     /// Whether it wrote this resource, in any version of its group.
     pub(crate) fn is_of(&self, resource: &Resource) -> bool {
         self.group == resource.group() && self.plural == resource.plural()
+    }
+}
+
+impl MadeVersion {
+    /// Whether `write` wrote the same object and subresource.
+    pub(crate) fn is_same_place(&self, write: &Write) -> bool {
+        let is_same_object = !self.uid.is_empty() && self.uid == write.uid;
+        is_same_object && self.subresource.as_deref() == write.subresource.as_deref()
+    }
+
+    /// The bytes that its texts have allocated.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let version = self.version.as_ref().map_or(0, text_bytes);
+        let subresource = self.subresource.as_deref().map_or(0, str::len);
+        text_bytes(&self.uid) + version + subresource
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use windlass_indexer::ObjectKey;
 use windlass_informer::InformerCache;
 use windlass_reconciler::{
-    Cause, Counts, InactiveKey, InactiveReason, Outcome, RecorderStatus, Run,
+    Cause, Counts, InactiveKey, InactiveReason, JournalStatus, Outcome, RecorderStatus, Run,
 };
 use windlass_workqueue::{KeyStatus, NextRun, Priority};
 
@@ -37,6 +37,8 @@ pub struct ControllerReport {
     pub all_busy_since: Option<Time>,
     /// The resources that it watches or reads, as in `deployments.v1.apps`.
     pub sources: Vec<String>,
+    /// How much memory the record of its runs takes.
+    pub journal: JournalReport,
     /// Counts of its runs since the process started.
     pub counts: RunCounts,
     /// Counts of the Kubernetes events that its runs recorded.
@@ -79,6 +81,21 @@ pub enum InactiveCause {
     Terminal,
     /// Another reason.
     Other,
+}
+
+/// The record of the runs of a controller.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct JournalReport {
+    /// How many bytes it takes, about.
+    pub bytes: usize,
+    /// How many it may take.
+    pub bytes_max: usize,
+    /// How many keys it has.
+    pub keys: usize,
+    /// How many of these have shortened runs only, because there is no room for more.
+    pub shortened_keys: usize,
 }
 
 /// Counts of runs by their outcome.
@@ -290,6 +307,7 @@ impl ControllerReport {
             running: status.running,
             all_busy_since: status.all_busy_for.map(|busy| clock.ago(busy)),
             sources: texts(caches.iter().map(InformerCache::resource)),
+            journal: JournalReport::of(&status.journal),
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
@@ -327,6 +345,13 @@ fn last_runs(
     let omitted = runs.len().saturating_sub(selection.runs_max);
     runs.truncate(selection.runs_max);
     (runs.into_iter().map(|run| (key.clone(), run)).collect(), omitted)
+}
+
+impl JournalReport {
+    fn of(status: &JournalStatus) -> Self {
+        let JournalStatus { bytes, bytes_max, keys, shortened_keys, .. } = *status;
+        Self { bytes, bytes_max, keys, shortened_keys }
+    }
 }
 
 impl RunCounts {

@@ -17,8 +17,10 @@ use windlass_indexer::{KeyRef, ObjectKey};
 use windlass_informer::Resource;
 use windlass_informer::client::{CreatedName, status_of};
 
+use super::listed::Listed;
 use crate::api::write_options::WriteOptions;
 use crate::error::{Error, has_code};
+use crate::plan::PlanRecorder;
 use crate::run::context::RunContext;
 
 /// The subresource that is written on its own.
@@ -87,13 +89,23 @@ impl Access<'_> {
     ) -> Result<Vec<R>, Error> {
         parameters.limit.get_or_insert(PAGE);
         let requests = Requests::new(self.resource.path(namespace));
-        let mut objects = Vec::new();
+        let (mut listed, mut objects) = (Listed::new(&parameters), Vec::new());
         loop {
             let mut request = requests.list(&parameters).map_err(kube::Error::BuildRequest)?;
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
             let mut page: Value = self.decode(self.send(request).await?.body())?;
             let items = page.get_mut("items").and_then(Value::as_array_mut);
-            for item in items.map(std::mem::take).unwrap_or_default() {
+            let items = items.map(std::mem::take).unwrap_or_default();
+            if listed.is_repeated(&items) {
+                if parameters.limit.is_none() {
+                    let resource = &self.resource;
+                    return Err(Error::msg(format!("the server never ends a list of {resource}")));
+                }
+                (parameters.limit, parameters.continue_token) = (None, None);
+                (listed, objects) = (Listed::new(&parameters), Vec::new());
+                continue;
+            }
+            for item in listed.select(&self.resource, items) {
                 objects.push(convert(item)?);
             }
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
@@ -161,7 +173,13 @@ impl Access<'_> {
         &self,
         request: Request<Vec<u8>>,
     ) -> Result<Response<Bytes>, kube::Error> {
-        let (head, body) = self.cx.client().send(request.map(Body::from)).await?.into_parts();
+        let mut client = self.cx.client().clone();
+        if self.options.is_dry && !self.cx.is_plan() {
+            // A server that ignores `dryRun` must not go unnoticed. In a plan, the client of the
+            // run sees to that.
+            client = PlanRecorder::new().client(client);
+        }
+        let (head, body) = client.send(request.map(Body::from)).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
         if head.status.is_client_error() || head.status.is_server_error() {
             // The client of a run makes every error answer a complete status.

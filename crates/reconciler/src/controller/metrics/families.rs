@@ -58,7 +58,7 @@ const MAPPER_RESULTS: Rows = &[
     ("timeout", |status| status.mappers.timed_out),
 ];
 
-pub(super) static FAMILIES: [Family; 17] = [
+pub(super) static FAMILIES: [Family; 18] = [
     Family {
         name: "controller_runtime_reconcile",
         help: "Runs, by result.",
@@ -142,6 +142,11 @@ pub(super) static FAMILIES: [Family; 17] = [
         help: "Objects whose events wait to be mapped again, because a mapper of watches_changes \
                failed.",
         values: Values::Gauge(|status| status.mappers.waiting),
+    },
+    Family {
+        name: "windlass_controller_journal_bytes",
+        help: "Memory that the record of runs takes.",
+        values: Values::Gauge(|status| status.journal.bytes),
     },
     Family {
         name: "windlass_controller_events_dropped",

@@ -1,0 +1,356 @@
+//! A write as a dry run, and the check that the server has treated it as one.
+//!
+//! A server that does not know `dryRun` ignores it, and makes the write. Its answer shows that:
+//!
+//! - An update or a patch names the version that was read. If the server stores nothing, the answer
+//!   has that version. If somebody else has written meanwhile, that is a conflict, and the object
+//!   is read again.
+//! - An object that was really created has a version, and is found under its uid.
+//! - After a deletion, an eviction, and a change of an object that is being deleted, the object is
+//!   read again: it must be there.
+//!
+//! So a write is sent only if its object can be read before, and in a form that can name a version.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::uri::InvalidUri;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+use tower::BoxError;
+use windlass_informer::client::{RequestInfo, safe_message};
+
+use super::request::{Write, WriteKind};
+use crate::error::has_code;
+
+/// How often a write is sent at most, if somebody else writes the same object again and again.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// A request that was not sent, because nobody would notice if the server made the write.
+#[derive(Debug, thiserror::Error)]
+#[error("a plan does not send `{info}`: {reason}, so it cannot check that nothing is stored")]
+struct CannotCheck {
+    info: RequestInfo,
+    reason: String,
+}
+
+/// A server has made a write that was sent as a dry run, or cannot show that it has not. See
+/// [`PlanRecorder`](crate::PlanRecorder).
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "the server has not treated `{request}` as a dry run: {evidence}; the plan has stopped, and \
+     this object may really have been written: look at it, and leave controllers that write this \
+     kind out of plans with .in_plan(InPlan::Skip)"
+)]
+#[non_exhaustive]
+pub struct DryRunIgnored {
+    /// The verb and the object, as in `patch deployments.apps shop/web`.
+    pub request: String,
+    /// What shows it.
+    pub evidence: String,
+}
+
+/// A write that is sent as a dry run.
+pub(super) struct DryRun {
+    pub(super) inner: Client,
+    pub(super) info: RequestInfo,
+    pub(super) write: Write,
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+}
+
+/// The answer to a dry run.
+pub(super) struct Answer {
+    pub(super) before: OldObject,
+    pub(super) parts: http::response::Parts,
+    pub(super) body: Bytes,
+    /// The body as JSON; null if it is none.
+    pub(super) object: Value,
+}
+
+/// The object before a write.
+pub(super) enum OldObject {
+    /// A create has none.
+    NotRead,
+    Missing,
+    Object(Value),
+}
+
+impl DryRun {
+    /// Sends the write, and checks that the server has not made it.
+    pub(super) async fn send(self) -> Result<Answer, BoxError> {
+        let mut refused: Option<(Answer, Value)> = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let before = self.read_before().await?;
+            if let (Some((_, version)), OldObject::Object(object)) = (&refused, &before)
+                && version_of(object) == version
+            {
+                // Nobody has written meanwhile, so the conflict is another one.
+                break;
+            }
+            let body = self.body_for(&before)?;
+            let answer = self.send_once(before, body.bytes).await?;
+            let is_conflict = answer.parts.status == StatusCode::CONFLICT;
+            match &answer.before {
+                OldObject::Object(object) if is_conflict && body.is_version_ours => {
+                    let version = version_of(object).clone();
+                    refused = Some((answer, version));
+                }
+                // Somebody else has created it since it was looked for.
+                OldObject::Missing if is_success_of_existing(&answer) => refused = None,
+                _ => {
+                    self.check(&answer).await?;
+                    return Ok(answer);
+                }
+            }
+        }
+        match refused {
+            Some((answer, _)) => Ok(answer),
+            None => Err(self.cannot_check("others keep creating and deleting the object").into()),
+        }
+    }
+
+    /// Reads the object that is to be written.
+    async fn read_before(&self) -> Result<OldObject, BoxError> {
+        if self.write.kind == WriteKind::Create {
+            return Ok(OldObject::NotRead);
+        }
+        let read = self.read(&self.write.object_path).await;
+        match read.map_err(|error| self.cannot_check(&error))? {
+            None => Ok(OldObject::Missing),
+            Some(object) if version_of(&object).is_string() => Ok(OldObject::Object(object)),
+            Some(_) => Err(self.cannot_check("the object has no version").into()),
+        }
+    }
+
+    /// Reads what is at a path, in the form of the answer to the write, which may be metadata
+    /// alone; `None` if there is nothing.
+    async fn read(&self, path: &str) -> Result<Option<Value>, String> {
+        let json = HeaderValue::from_static("application/json");
+        // The answers to these are about something else than the object.
+        let is_about_object = matches!(self.write.kind, WriteKind::Create | WriteKind::Change);
+        let accept = self.parts.headers.get(ACCEPT).filter(|_| is_about_object);
+        let mut read = Request::new(Vec::new());
+        *read.uri_mut() = path.parse().expect("the path of a URI must be a URI");
+        read.headers_mut().insert(ACCEPT, accept.cloned().unwrap_or(json));
+        match self.inner.request_text(read).await {
+            Ok(text) => serde_json::from_str(&text)
+                .map(Some)
+                .map_err(|_| "the object cannot be read: the answer is no JSON".to_owned()),
+            Err(error) if has_code(&error, 404) => Ok(None),
+            Err(error) => Err(format!("the object cannot be read: {}", safe_message(&error))),
+        }
+    }
+
+    async fn send_once(&self, before: OldObject, body: Bytes) -> Result<Answer, BoxError> {
+        let mut parts = self.parts.clone();
+        parts.uri = with_dry_run(&parts.uri)?;
+        parts.headers.remove(CONTENT_LENGTH);
+        if self.write.kind == WriteKind::Delete {
+            let json = HeaderValue::from_static("application/json");
+            parts.headers.insert(CONTENT_TYPE, json);
+        }
+        let request = Request::from_parts(parts, Body::from(body));
+        let (parts, body) = self.inner.send(request).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let object = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(Answer { before, parts, body, object })
+    }
+
+    /// Checks that the server has not made the write.
+    async fn check(&self, answer: &Answer) -> Result<(), DryRunIgnored> {
+        if !answer.parts.status.is_success() {
+            return Ok(());
+        }
+        match (&answer.before, self.write.kind) {
+            (OldObject::Object(before), WriteKind::Change) => {
+                let (was, is) = (version_of(before), version_of(&answer.object));
+                if was != is {
+                    let version = is.as_str().unwrap_or("no version");
+                    let was = was.as_str().unwrap_or_default();
+                    return Err(self.ignored(format!("it was at {was}, the answer has {version}")));
+                }
+                // A write that takes the last finalizer away makes no version: the object is gone.
+                if is_being_deleted(before) {
+                    return self.check_alive(before).await;
+                }
+                Ok(())
+            }
+            (OldObject::Object(before), _) => self.check_alive(before).await,
+            (OldObject::NotRead | OldObject::Missing, _) => self.check_not_created(answer).await,
+        }
+    }
+
+    /// Checks that an object is still there, and was not marked for deletion.
+    async fn check_alive(&self, before: &Value) -> Result<(), DryRunIgnored> {
+        let now = self.read(&self.write.object_path).await.map_err(|error| self.ignored(error))?;
+        let uid = |object: &Value| object["metadata"]["uid"].clone();
+        match now {
+            Some(now) if uid(&now) != uid(before) => {
+                Err(self.ignored("another object has its name now"))
+            }
+            Some(now) if is_being_deleted(&now) && !is_being_deleted(before) => {
+                Err(self.ignored("it is being deleted now"))
+            }
+            Some(_) => Ok(()),
+            None => Err(self.ignored("it is gone")),
+        }
+    }
+
+    /// Checks that the object of an answer does not exist.
+    async fn check_not_created(&self, answer: &Answer) -> Result<(), DryRunIgnored> {
+        let metadata = &answer.object["metadata"];
+        let Some(name) = metadata["name"].as_str() else {
+            return Err(self.ignored("the answer is not the object"));
+        };
+        // What is stored has one.
+        if version_of(&answer.object).as_str().is_none_or(str::is_empty) {
+            return Ok(());
+        }
+        let path = match self.write.kind {
+            WriteKind::Create => format!("{}/{name}", self.write.object_path),
+            _ => self.write.object_path.clone(),
+        };
+        let now = self.read(&path).await.map_err(|error| self.ignored(error))?;
+        match now {
+            Some(now) if now["metadata"]["uid"] == metadata["uid"] => {
+                Err(self.ignored(format!("{name} exists now")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The body to send: it names the version that was read, or the one that it names itself.
+    fn body_for(&self, before: &OldObject) -> Result<SentBody, CannotCheck> {
+        let version = match before {
+            OldObject::Object(object) => Some(version_of(object)),
+            OldObject::NotRead | OldObject::Missing => None,
+        };
+        let named = match (self.write.kind, version) {
+            (WriteKind::Delete, version) => delete_options(&self.body, version),
+            (WriteKind::Change, Some(version)) => {
+                let media_type = self.parts.headers.get(CONTENT_TYPE);
+                let media_type = media_type.and_then(|value| value.to_str().ok());
+                naming_version(media_type.unwrap_or_default(), &self.body, version)
+            }
+            _ => Some(SentBody { bytes: self.body.clone(), is_version_ours: false }),
+        };
+        named.ok_or_else(|| self.cannot_check("its body is not JSON"))
+    }
+
+    fn cannot_check(&self, reason: &str) -> CannotCheck {
+        CannotCheck { info: self.info.clone(), reason: reason.to_owned() }
+    }
+
+    fn ignored(&self, evidence: impl Into<String>) -> DryRunIgnored {
+        DryRunIgnored { request: self.info.to_string(), evidence: evidence.into() }
+    }
+}
+
+/// The body of a dry run.
+struct SentBody {
+    bytes: Bytes,
+    /// Whether it names a version that the caller has not named.
+    is_version_ours: bool,
+}
+
+/// The body of an update or a patch, with the version that was read, if it names none itself.
+/// `None` if it is not JSON.
+fn naming_version(media_type: &str, body: &Bytes, version: &Value) -> Option<SentBody> {
+    if media_type.starts_with("application/json-patch+json") {
+        let mut patch: Vec<Value> = serde_json::from_slice(body).ok()?;
+        // First, so that a version that the patch itself names counts.
+        let path = "/metadata/resourceVersion";
+        patch.insert(0, json!({"op": "add", "path": path, "value": version}));
+        let bytes = Value::from(patch).to_string().into();
+        return Some(SentBody { bytes, is_version_ours: true });
+    }
+    let mut object: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    let is_version_ours = insert_version(metadata.as_object_mut()?, version);
+    Some(SentBody { bytes: Value::from(object).to_string().into(), is_version_ours })
+}
+
+/// The options of a deletion, as those of a dry run. The server takes them from the body, and
+/// ignores the query then. `None` if they are not JSON.
+fn delete_options(options: &Bytes, version: Option<&Value>) -> Option<SentBody> {
+    let mut options: Map<String, Value> = match &**options {
+        [] => Map::from_iter([
+            ("apiVersion".to_owned(), "v1".into()),
+            ("kind".to_owned(), "DeleteOptions".into()),
+        ]),
+        options => serde_json::from_slice(options).ok()?,
+    };
+    options.insert("dryRun".to_owned(), json!(["All"]));
+    let mut is_version_ours = false;
+    if let Some(version) = version {
+        let preconditions = options.entry("preconditions").or_insert_with(|| json!({}));
+        is_version_ours = insert_version(preconditions.as_object_mut()?, version);
+    }
+    Some(SentBody { bytes: Value::from(options).to_string().into(), is_version_ours })
+}
+
+/// Inserts a version unless there is one. Returns whether it did.
+fn insert_version(fields: &mut Map<String, Value>, version: &Value) -> bool {
+    // Without one, and with these two, any version is meant.
+    let is_any = fields
+        .get("resourceVersion")
+        .is_none_or(|named| named.as_str().is_none_or(|named| matches!(named, "" | "0")));
+    if is_any {
+        fields.insert("resourceVersion".to_owned(), version.clone());
+    }
+    is_any
+}
+
+/// Whether a write of an object that was missing was answered as one of an object that exists.
+fn is_success_of_existing(answer: &Answer) -> bool {
+    answer.parts.status.is_success() && answer.parts.status != StatusCode::CREATED
+}
+
+fn version_of(object: &Value) -> &Value {
+    &object["metadata"]["resourceVersion"]
+}
+
+fn is_being_deleted(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+impl Answer {
+    /// The answer for the one who has sent the write.
+    pub(super) fn into_response(self) -> Response<Body> {
+        Response::from_parts(self.parts, Body::from(self.body))
+    }
+}
+
+/// Whether a request is a dry run already, by the wish of who has sent it.
+pub(super) fn is_asked_for(parts: &Parts, body: &[u8]) -> bool {
+    let query = parts.uri.query().unwrap_or_default();
+    let in_query = form_urlencoded::parse(query.as_bytes()).any(|pair| pair == all());
+    // A deletion has its options in the body.
+    let in_body = || {
+        let options: Value = serde_json::from_slice(body).unwrap_or_default();
+        options["dryRun"] == json!(["All"])
+    };
+    in_query || (parts.method == Method::DELETE && in_body())
+}
+
+/// The query parameter of a dry run.
+fn all() -> (std::borrow::Cow<'static, str>, std::borrow::Cow<'static, str>) {
+    ("dryRun".into(), "All".into())
+}
+
+fn with_dry_run(uri: &Uri) -> Result<Uri, InvalidUri> {
+    let query = uri.query().unwrap_or_default();
+    if form_urlencoded::parse(query.as_bytes()).any(|pair| pair == all()) {
+        return Ok(uri.clone());
+    }
+    let separator = match uri.query() {
+        None => "?",
+        Some("") => "",
+        Some(_) => "&",
+    };
+    format!("{uri}{separator}dryRun=All").parse()
+}
