@@ -160,12 +160,6 @@ pub mod client {
     };
 }
 
-pub mod evidence {
-    //! Which rights the requests of a program need, as a test has seen them.
-
-    pub use crate::transport::evidence::{Evidence, Need, Right, RightScope, SentBy};
-}
-
 pub mod observe {
     //! For metrics of your own: what happens to lists, watches and requests.
 

@@ -9,9 +9,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tower::BoxError;
+use windlass_evidence::DeclaredRight;
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::safe_message;
-use windlass_informer::evidence::Evidence;
 use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
@@ -32,6 +32,9 @@ use crate::webhooks::{self, NamedWebhooks};
 /// How long all workers of a controller may be busy, each with a single run, before the liveness
 /// check fails. Longer than any run that waits for another system should take.
 const STUCK_AFTER: Duration = Duration::from_mins(10);
+
+/// Is told which rights are needed.
+pub(crate) type OnRights = Box<dyn FnOnce(Vec<DeclaredRight>) + Send>;
 
 /// Runs controllers as a service.
 ///
@@ -93,8 +96,7 @@ pub struct Manager {
     pub(crate) on_write: Option<OnWrite>,
     pub(crate) webhooks: Option<NamedWebhooks>,
     pub(crate) has_webhooks: bool,
-    /// Made in the thread that builds the manager: its name is that of the test.
-    pub(crate) evidence: Option<Evidence>,
+    pub(crate) on_rights: Option<OnRights>,
 }
 
 impl Manager {
@@ -121,7 +123,7 @@ impl Manager {
             on_write: None,
             webhooks: None,
             has_webhooks: false,
-            evidence: Evidence::from_environment(),
+            on_rights: None,
         }
     }
 
@@ -360,6 +362,14 @@ impl Manager {
         observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static,
     ) -> Self {
         self.on_write = Some(Arc::new(observer));
+        self
+    }
+
+    /// Calls `observer` once with the rights that the manager and its controllers need, as far as
+    /// they are known before anything runs. The requests of the manager itself are among them; they
+    /// have the extension [`OwnRequest`](crate::OwnRequest).
+    pub fn on_rights(mut self, observer: impl FnOnce(Vec<DeclaredRight>) + Send + 'static) -> Self {
+        self.on_rights = Some(Box::new(observer));
         self
     }
 

@@ -88,7 +88,7 @@
 //! belongs to the `dev-dependencies`.
 //!
 //! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
-//! `objects`, `expect`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`.
+//! `objects`, `expect`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`, `recording`.
 
 #![forbid(unsafe_code)]
 
@@ -103,6 +103,7 @@ mod namespace;
 mod objects;
 mod part;
 mod quiet;
+mod recording;
 mod report;
 mod run;
 mod running;

@@ -49,8 +49,6 @@ use rate::Rate;
 use send::Sender;
 use transport::Transport;
 
-use crate::transport::evidence::Evidence;
-
 /// The [host](FinishedRequest::host) of a service that is not reached over the network.
 const IN_PROCESS: &str = "in-process";
 
@@ -79,7 +77,6 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
-    evidence: Option<Evidence>,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -97,7 +94,6 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))),
-            evidence: None,
             layers: Vec::new(),
         }
     }
@@ -129,12 +125,6 @@ impl ClientStack {
     /// JSON, as for a person.
     pub fn user_agent(self, user_agent: HeaderValue) -> Self {
         Self { user_agent, ..self }
-    }
-
-    /// Notes which rights the requests need, for `cargo windlass rbac`. By default they are not
-    /// noted.
-    pub fn evidence(self, evidence: Option<Evidence>) -> Self {
-        Self { evidence, ..self }
     }
 
     /// Adds a layer below those added before and above the stack's own steps: it gets a request
@@ -217,7 +207,6 @@ impl ClientStack {
             observer: self.observer.clone(),
             user_agent: self.user_agent,
             host: Arc::clone(&host),
-            evidence: self.evidence,
         });
         let send = service_fn(move |request| Arc::clone(&sender).send(request));
         let stack = match self.rate {

@@ -15,7 +15,6 @@ use super::explain::explain;
 use super::observer::{Pending, RequestObserver};
 use super::request_info::{RequestInfo, is_endless};
 use super::transport::Transport;
-use crate::transport::evidence::Evidence;
 
 /// Sends the requests of one client.
 pub(super) struct Sender {
@@ -25,16 +24,12 @@ pub(super) struct Sender {
     pub(super) user_agent: HeaderValue,
     /// The server, for the observer.
     pub(super) host: Arc<str>,
-    /// Notes the rights that requests need; `None` unless somebody asked for it.
-    pub(super) evidence: Option<Evidence>,
 }
 
 impl Sender {
     /// Sends a request once. Errors and error answers say which request it was.
     pub(super) async fn send(self: Arc<Self>, mut request: Request<Body>) -> SendResult {
         let info = RequestInfo::of(&request);
-        let need =
-            self.evidence.as_ref().and_then(|evidence| evidence.note_request(&info, &request));
         let headers = request.headers_mut();
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         // Inside a data centre, compression costs both sides more CPU time than it saves. The
@@ -46,9 +41,6 @@ impl Sender {
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);
         drop(pending);
-        if let (Some(evidence), Some(need), Ok(response)) = (&self.evidence, need, &answer) {
-            evidence.note_answer(need, response.status());
-        }
         match answer {
             Ok(response) => Ok(explain(&info, response).await),
             Err(source) => Err(RequestError { request: info, source }.into()),
