@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, DATE, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
@@ -103,6 +103,9 @@ impl ApiService {
         let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         if let Some(taken) = accept::protobuf_alone(accept) {
             response = protobuf::answer::into_protobuf(response, taken, watched);
+        }
+        if let Ok(date) = HeaderValue::try_from(self.shared.clock.date()) {
+            response.headers_mut().insert(DATE, date);
         }
         strike_after(&faults, response)
     }

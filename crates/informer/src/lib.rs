@@ -147,7 +147,7 @@ pub use telemetry::requests::RequestMetrics;
 pub use telemetry::status::{
     Activity, Counts, FeedStatus, HandlerStatus, InformerPhase, InformerStatus,
 };
-pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError};
+pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError, ServerClock};
 pub use transport::discovery::DiscoveryError;
 pub use transport::source::SourceError;
 

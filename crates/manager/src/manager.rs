@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use prometheus_client::registry::Registry;
@@ -12,7 +13,7 @@ use tower::BoxError;
 use windlass_evidence::DeclaredRight;
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::safe_message;
-use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass_informer::{ClientStack, InformerOptions, ServerClock, SharedInformerFactory};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 
@@ -97,6 +98,7 @@ pub struct Manager {
     pub(crate) webhooks: Option<NamedWebhooks>,
     pub(crate) has_webhooks: bool,
     pub(crate) on_rights: Option<OnRights>,
+    pub(crate) server_clock: ServerClock,
 }
 
 impl Manager {
@@ -124,6 +126,7 @@ impl Manager {
             webhooks: None,
             has_webhooks: false,
             on_rights: None,
+            server_clock: ServerClock::new(Timestamp::now),
         }
     }
 
@@ -370,6 +373,17 @@ impl Manager {
     /// have the extension [`OwnRequest`](crate::OwnRequest).
     pub fn on_rights(mut self, observer: impl FnOnce(Vec<DeclaredRight>) + Send + 'static) -> Self {
         self.on_rights = Some(Box::new(observer));
+        self
+    }
+
+    /// This machine's clock, for tests of one that is wrong. Default: the system's.
+    ///
+    /// The manager compares it with the `Date` in the API server's answers. Certificates of
+    /// webhooks and the times in the Lease follow the API server's clock. If this one is off by
+    /// more than a minute, the log, the check `manager` of `/readyz?verbose` and the metric
+    /// `windlass_clock_skew_seconds` say so.
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.server_clock = ServerClock::new(clock);
         self
     }
 

@@ -95,14 +95,16 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
     }
     let grace_period = manager.options.grace_period;
     let state = Arc::clone(&manager.state);
-    state.start(&manager.checks, manager.has_webhooks);
+    let server_clock = manager.server_clock.clone();
+    state.start(&manager.checks, manager.has_webhooks, server_clock.clone());
+    manager.stack = manager.stack.server_clock(server_clock.clone());
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
     let dashboard = dashboard::Endpoint::bind(&manager.options).await?;
     // What is declared has to be read before it is taken apart.
     let rights = Rights::declared(&manager);
     let webhooks = match manager.webhooks.take() {
-        Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
+        Some(webhooks) => Some(webhooks.bind(&manager.options, &server_clock).await?),
         None => None,
     };
     let Cluster { make_client, found, server } =
@@ -112,6 +114,7 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
         manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
     }
     let metrics = Arc::new(std::mem::take(&mut manager.metrics));
+    metrics.watch_clock(&server_clock);
     let webhooks = match webhooks {
         Some(webhooks) if manager.has_metrics => Some(webhooks.metrics(&metrics)),
         webhooks => webhooks,

@@ -74,7 +74,9 @@ impl Service {
                 // A separate client: renewals must not wait for the rate limit of others.
                 let client = make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?;
                 let elector = Elector::builder(own_requests(&client), &namespace, lease);
-                let elector = elector.timing(options.timing()).build()?;
+                let elector = elector.timing(options.timing());
+                let clock = manager.server_clock.clone();
+                let elector = elector.clock(move || clock.now_or_own()).build()?;
                 metrics.watch_election(elector.name(), elector.leadership());
                 Some(Candidacy::new(elector, manager.on_lost_leadership))
             }

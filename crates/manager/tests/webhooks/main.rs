@@ -2,6 +2,7 @@
 
 mod admission;
 mod certificates;
+mod clock;
 mod configurations;
 mod gadgets;
 mod stopping;

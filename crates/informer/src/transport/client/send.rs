@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderValue, Request};
 use kube::client::Body;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 use super::body::{SendResult, limit_pauses};
@@ -14,6 +14,7 @@ use super::error::{RequestError, RequestTimedOut};
 use super::explain::explain;
 use super::observer::{Pending, RequestObserver};
 use super::request_info::{RequestInfo, is_endless};
+use super::server_clock::ServerClock;
 use super::transport::Transport;
 
 /// Sends the requests of one client.
@@ -24,6 +25,8 @@ pub(super) struct Sender {
     pub(super) user_agent: HeaderValue,
     /// The server, for the observer.
     pub(super) host: Arc<str>,
+    /// Learns the time from the answers.
+    pub(super) server_clock: Option<ServerClock>,
 }
 
 impl Sender {
@@ -38,9 +41,13 @@ impl Sender {
         let observer = self.observer.as_deref();
         let method = request.method().clone();
         let mut pending = Pending::new(observer, info.verb, method, Arc::clone(&self.host));
+        let sent = Instant::now();
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);
         drop(pending);
+        if let (Some(clock), Ok(response)) = (&self.server_clock, &answer) {
+            clock.note(response.headers(), sent);
+        }
         match answer {
             Ok(response) => Ok(explain(&info, response).await),
             Err(source) => Err(RequestError { request: info, source }.into()),
