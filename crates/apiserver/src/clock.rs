@@ -43,6 +43,11 @@ impl WallClock {
         self.after(0)
     }
 
+    /// Now, as the header `Date` has it.
+    pub(crate) fn date(&self) -> String {
+        self.0().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    }
+
     /// Now, in whole seconds since 1970.
     pub(crate) fn seconds(&self) -> i64 {
         self.0().as_second()

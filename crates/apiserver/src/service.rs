@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, DATE, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
@@ -114,7 +114,10 @@ impl ApiService {
         if let Some(taken) = accept::protobuf_alone(accept) {
             response = protobuf::answer::into_protobuf(response, taken, watched);
         }
-        let response = response.map(|body| body::with_stack(body, Arc::clone(&self.shared)));
+        response = response.map(|body| body::with_stack(body, Arc::clone(&self.shared)));
+        if let Ok(date) = HeaderValue::try_from(self.shared.clock.date()) {
+            response.headers_mut().insert(DATE, date);
+        }
         strike_after(&faults, response)
     }
 }

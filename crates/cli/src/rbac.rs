@@ -15,7 +15,7 @@
 //! - inferred: a write also stands for what the same helper of Windlass does in other cases, such
 //!   as reading the object again after a conflict.
 //!
-//! Reading order: `access` (a right), `evidence` (what is needed), `document` (the manifests as
+//! Reading order: `access` (a right), `needs` (what is needed), `document` (the manifests as
 //! YAML), `operator` (how it is deployed), `grant`, `manifests` (what is granted), `difference`,
 //! `rules` (the rules of a role as text), `new_role`, `rewrite` (the file, changed so that it
 //! grants exactly what is needed).
@@ -23,9 +23,9 @@
 mod access;
 mod difference;
 mod document;
-mod evidence;
 mod grant;
 mod manifests;
+mod needs;
 mod new_role;
 mod operator;
 mod rewrite;
@@ -43,12 +43,9 @@ use clap::Args;
 use crate::new::say;
 use crate::package::{self, cargo};
 use difference::Difference;
-use evidence::Needs;
 use manifests::Manifests;
-
-/// The environment variable that names the folder of the evidence: `Evidence::VARIABLE` of
-/// `windlass-informer`.
-const VARIABLE: &str = "WINDLASS_RBAC_EVIDENCE";
+use needs::Needs;
+use windlass_evidence::VARIABLE;
 
 /// What to do with the difference.
 #[derive(Args, Debug)]
@@ -90,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let manifests = Manifests::read(&options.file, &text)?;
     let folder = tempfile::tempdir().context("no temporary folder can be made")?;
     let have_passed = test(&options.tests, folder.path())?;
-    let needs = evidence::needs(folder.path(), &here, &manifests.operator)?;
+    let needs = needs::needs(folder.path(), &here, &manifests.operator)?;
     ensure!(
         have_passed || !needs.is_empty(),
         "`cargo test` failed before a manager or a controller of this package ran, so it is not \
@@ -220,7 +217,7 @@ fn test(arguments: &[OsString], evidence: &Path) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::access::{Access, Scope, Target, Verb};
-    use super::evidence::Need;
+    use super::needs::Need;
     use super::*;
 
     const ACCOUNT: &str = "kind: ServiceAccount\nmetadata: {name: shop, namespace: shop}\n";

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 /// A test that has seen one request.
 const SEEN: &str = r#"#!/bin/sh
-echo '{"verb":"get","group":"","plural":"pods","place":"watched","reason":"a run"}' \
+echo '{"version":1,"kind":"request","verb":"get","target":{"group":"","plural":"pods",
+"namespace":"a"},"sender":"operator","outcome":"unanswered"}' | tr -d '\n' \
     > "$WINDLASS_RBAC_EVIDENCE/evidence.jsonl"
 "#;
 
@@ -107,4 +108,14 @@ fn package_that_does_not_compile_is_not_said_to_need_a_test() {
         assert!(error.starts_with(expected), "{error}");
         assert!(!folder.path().join("deploy/rbac.yaml").exists());
     }
+}
+
+#[test]
+fn evidence_of_another_version_is_refused_with_what_to_do() {
+    let other = SEEN.replace(r#""version":1"#, r#""version":2"#);
+    let output = rbac(operator(&other).path(), &["--write"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = text(&output.stderr);
+    assert!(error.contains("has version 2, and this program reads version 1: "), "{error}");
+    assert!(error.contains("install the `cargo windlass` of that version"), "{error}");
 }

@@ -147,7 +147,7 @@ pub use telemetry::requests::RequestMetrics;
 pub use telemetry::status::{
     Activity, Counts, FeedStatus, HandlerStatus, InformerPhase, InformerStatus,
 };
-pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError};
+pub use transport::client::{ClientStack, ConnectError, NotLeader, RequestError, ServerClock};
 pub use transport::discovery::DiscoveryError;
 pub use transport::source::SourceError;
 
@@ -158,12 +158,6 @@ pub mod client {
         CreatedName, HttpService, RequestInfo, RequestTarget, RequestTimedOut, ResponseBody,
         error_chain, explain, safe_message, status_of,
     };
-}
-
-pub mod evidence {
-    //! Which rights the requests of a program need, as a test has seen them.
-
-    pub use crate::transport::evidence::{Evidence, Need, Right, RightScope, SentBy};
 }
 
 pub mod observe {

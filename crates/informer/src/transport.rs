@@ -2,5 +2,4 @@
 
 pub(crate) mod client;
 pub(crate) mod discovery;
-pub(crate) mod evidence;
 pub(crate) mod source;

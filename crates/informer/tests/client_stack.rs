@@ -14,6 +14,7 @@ use futures::future::join_all;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::client::Body;
@@ -27,7 +28,7 @@ use tracing::Level;
 use windlass_informer::client::{HttpService, RequestTimedOut, ResponseBody};
 use windlass_informer::observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
-use windlass_informer::{ClientStack, RequestError, Resource, SourceError};
+use windlass_informer::{ClientStack, RequestError, Resource, ServerClock, SourceError};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::{Log, TestCluster};
 
@@ -360,6 +361,25 @@ async fn the_stack_works_on_each_cluster() {
             KubeListWatch::new(client, Resource::of::<k8s_openapi::api::core::v1::Namespace>());
         let (items, _) = list(&namespaces, ListRequest::default()).await.expect("a list");
         assert!(items.iter().any(|item| server::name(item) == "default"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clock_of_the_server_is_known_from_its_answers_on_each_cluster() {
+    const HOUR: SignedDuration = SignedDuration::from_hours(1);
+    windlass_testkit::on_each_cluster(async |cluster| {
+        let log = Log::start();
+        let clock = ServerClock::new(|| Timestamp::now() - HOUR);
+        let client = client_of(&cluster, ClientStack::new().server_clock(clock.clone()));
+        // An error has the time, too.
+        for uri in [CONFIGS, "/api/v1/namespaces/default/configmaps/missing"] {
+            client.send(get(uri)).await.expect("an answer");
+            let skew = clock.skew().expect("the server has told the time");
+            assert!((skew + HOUR).abs() < SignedDuration::from_secs(30), "{skew}");
+        }
+        let lines = log.lines_with("behind the API server's");
+        assert_eq!(lines.len(), 1, "{lines:?}");
     })
     .await;
 }

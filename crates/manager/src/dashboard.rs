@@ -98,7 +98,7 @@ impl Endpoint {
         } else {
             let access = Access::reviewed(Authorizer::new(client.clone()));
             tracing::info!("the dashboard is at {}", access.url(address));
-            (access, Some(endpoints::certificate(options).await?))
+            (access, Some(endpoints::certificate(options, state).await?))
         };
         let (router, stop) = (router(state, &access), group.shutdown().token().clone());
         let name = "the HTTP server of the dashboard";

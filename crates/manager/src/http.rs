@@ -130,7 +130,7 @@ impl Endpoints {
         let (mut router, mut tls) = (metrics, None);
         if options.metrics_secure {
             router = Authorizer::new(client.clone()).protect(router);
-            let served = certificate(options).await?;
+            let served = certificate(options, state).await?;
             let checked = served.clone();
             checks.add(Probe::Ready, "metrics-certificate", move || {
                 std::future::ready(match checked.check() {
@@ -178,12 +178,20 @@ fn address(listener: Option<&Listener>) -> String {
     listener.map_or_else(|| "none".to_owned(), |listener| listener.address().to_string())
 }
 
-pub(crate) async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
+/// The certificate of the metrics. It is judged by the API server's clock.
+pub(crate) async fn certificate(
+    options: &Options,
+    state: &Arc<State>,
+) -> Result<Tls, ManagerError> {
     let tls = match &options.metrics_cert_path {
         Some(folder) => Tls::from_folder(folder).await,
         None => Tls::self_signed(),
     };
-    tls.map_err(|error| ManagerError::Setup(error.to_string()))
+    let tls = tls.map_err(|error| ManagerError::Setup(error.to_string()))?;
+    Ok(match state.server_clock().cloned() {
+        Some(clock) => tls.clock(move || clock.now_or_own()),
+        None => tls,
+    })
 }
 
 pub(crate) fn spawn(

@@ -9,6 +9,7 @@
 //! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
 //! - `rights`: what the account of the operator must be allowed to do, and whether it is;
+//!   `own_requests` marks the requests of the manager itself;
 //! - [`http`]: probes, metrics, and the debug endpoint; `webhooks`: admission and conversion.
 //! - [`dashboard`]: a page that shows a running operator, and what it needs.
 //! - [`election`]: leader election on a Lease, with client-go's protocol. `candidacy` runs it for
@@ -33,6 +34,7 @@ pub mod logging;
 mod manager;
 pub mod metrics;
 mod options;
+mod own_requests;
 mod plan;
 mod rights;
 mod run;
@@ -55,6 +57,7 @@ pub use logging::{Logging, LoggingError};
 pub use manager::Manager;
 pub use metrics::Metrics;
 pub use options::{LogFormat, Options, PlanFormat};
+pub use own_requests::OwnRequest;
 pub use plan::OperatorPlan;
 pub use state::View;
 pub use task::TaskContext;

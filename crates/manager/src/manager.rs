@@ -5,14 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tower::BoxError;
+use windlass_evidence::DeclaredRight;
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::safe_message;
-use windlass_informer::evidence::Evidence;
-use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass_informer::{ClientStack, InformerOptions, ServerClock, SharedInformerFactory};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 
@@ -32,6 +33,9 @@ use crate::webhooks::{self, NamedWebhooks};
 /// How long all workers of a controller may be busy, each with a single run, before the liveness
 /// check fails. Longer than any run that waits for another system should take.
 const STUCK_AFTER: Duration = Duration::from_mins(10);
+
+/// Is told which rights are needed.
+pub(crate) type OnRights = Box<dyn FnOnce(Vec<DeclaredRight>) + Send>;
 
 /// Runs controllers as a service.
 ///
@@ -93,8 +97,8 @@ pub struct Manager {
     pub(crate) on_write: Option<OnWrite>,
     pub(crate) webhooks: Option<NamedWebhooks>,
     pub(crate) has_webhooks: bool,
-    /// Made in the thread that builds the manager: its name is that of the test.
-    pub(crate) evidence: Option<Evidence>,
+    pub(crate) on_rights: Option<OnRights>,
+    pub(crate) server_clock: ServerClock,
 }
 
 impl Manager {
@@ -121,7 +125,8 @@ impl Manager {
             on_write: None,
             webhooks: None,
             has_webhooks: false,
-            evidence: Evidence::from_environment(),
+            on_rights: None,
+            server_clock: ServerClock::new(Timestamp::now),
         }
     }
 
@@ -360,6 +365,25 @@ impl Manager {
         observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static,
     ) -> Self {
         self.on_write = Some(Arc::new(observer));
+        self
+    }
+
+    /// Calls `observer` once with the rights that the manager and its controllers need, as far as
+    /// they are known before anything runs. The requests of the manager itself are among them; they
+    /// have the extension [`OwnRequest`](crate::OwnRequest).
+    pub fn on_rights(mut self, observer: impl FnOnce(Vec<DeclaredRight>) + Send + 'static) -> Self {
+        self.on_rights = Some(Box::new(observer));
+        self
+    }
+
+    /// This machine's clock, for tests of one that is wrong. Default: the system's.
+    ///
+    /// The manager compares it with the `Date` in the API server's answers. Certificates of
+    /// webhooks and the times in the Lease follow the API server's clock. If this one is off by
+    /// more than a minute, the log, the check `manager` of `/readyz?verbose` and the metric
+    /// `windlass_clock_skew_seconds` say so.
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.server_clock = ServerClock::new(clock);
         self
     }
 

@@ -8,7 +8,7 @@ mod process;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -16,7 +16,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
-use windlass_informer::{InformerMetrics, RequestMetrics};
+use windlass_informer::{InformerMetrics, RequestMetrics, ServerClock};
 use windlass_reconciler::ControllerMetrics;
 use windlass_webhook::{LogLimit, WebhookMetrics};
 use windlass_workqueue::QueueMetrics;
@@ -44,11 +44,16 @@ pub struct Metrics {
     webhooks: WebhookMetrics,
     elections: Arc<Elections>,
     log: LogLimit,
+    clock: Arc<Clock>,
 }
 
 /// The elections that this process takes part in, by the name of the Lease.
 #[derive(Debug, Default)]
 struct Elections(Mutex<BTreeMap<String, watch::Receiver<Leadership>>>);
+
+/// This machine's clock, beside the API server's.
+#[derive(Debug, Default)]
+struct Clock(OnceLock<ServerClock>);
 
 impl Metrics {
     /// All metrics of Windlass and of the process, on a registry of their own.
@@ -61,13 +66,15 @@ impl Metrics {
         let webhooks = WebhookMetrics::register(&mut registry);
         let elections = Arc::new(Elections::default());
         registry.register_collector(Box::new(Arc::clone(&elections)));
+        let clock = Arc::new(Clock::default());
+        registry.register_collector(Box::new(Arc::clone(&clock)));
         #[cfg(target_os = "linux")]
         registry.register_collector(Box::new(process::Process));
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         // The encoder adds `_info`.
         registry.register("windlass_build", "The version of Windlass", version);
         let log = LogLimit::new();
-        Self { registry, controllers, informers, requests, webhooks, elections, log }
+        Self { registry, controllers, informers, requests, webhooks, elections, clock, log }
     }
 
     /// The registry, for metrics of your own. Their names must be unique.
@@ -103,6 +110,11 @@ impl Metrics {
     /// Adds `leader_election_master_status` with the name of the Lease: whether this replica leads.
     pub fn watch_election(&self, lease: &str, leadership: watch::Receiver<Leadership>) {
         self.elections.lock().insert(lease.to_owned(), leadership);
+    }
+
+    /// Adds `windlass_clock_skew_seconds`: how wrong this machine's clock is. The first one counts.
+    pub fn watch_clock(&self, clock: &ServerClock) {
+        let _ = self.clock.0.set(clock.clone());
     }
 
     /// All metrics, in the text format of `OpenMetrics`.
@@ -151,5 +163,16 @@ impl Collector for Elections {
             family.encode_family(&[("name", lease.as_str())])?.encode_gauge(&is_leading)?;
         }
         Ok(())
+    }
+}
+
+impl Collector for Clock {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(skew) = self.0.get().and_then(ServerClock::skew) else { return Ok(()) };
+        let name = "windlass_clock_skew_seconds";
+        let help = "By how much the clock of this machine is ahead of the API server's; negative \
+                    if it is behind.";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        family.encode_gauge(&skew.as_secs_f64())
     }
 }

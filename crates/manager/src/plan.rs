@@ -13,6 +13,7 @@ use crate::controllers::Parts;
 use crate::error::{ManagerError, NoCluster};
 use crate::manager::Manager;
 use crate::options::PlanFormat;
+use crate::own_requests::own_requests;
 
 /// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -104,7 +105,7 @@ async fn plan_parts(
     if let Some(server) = &server {
         wait_for_server(&client, server).await?;
     }
-    let planning = recorder.client(client.clone());
+    let planning = recorder.client(own_requests(&client));
     let registration = match manager.webhooks.take() {
         Some(webhooks) => Some(webhooks.plan(&manager.options, &client)?),
         None => None,

@@ -10,7 +10,7 @@ pub(crate) use review::Review;
 
 use std::sync::Arc;
 
-use windlass_informer::evidence::{Evidence, Need, Right, RightScope};
+use windlass_evidence::{Condition, DeclaredRight, Right, Scope};
 use windlass_webhook::ClientTarget;
 
 use crate::controllers::AnyController;
@@ -28,57 +28,24 @@ pub(crate) struct Rights {
 /// A right that is known to be needed before anything runs.
 #[derive(Clone)]
 struct Declared {
-    right: Right,
-    reason: String,
-    when: When,
+    needed: DeclaredRight,
     /// The namespaces that the review asks about. `None` means all namespaces; for
-    /// [`RightScope::Own`], it means the default namespace of the client.
+    /// [`Scope::Own`], it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
 
-/// When a right is needed. The options of a test are not those of the deployment, so for a Role the
-/// arguments in the manifests decide.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum When {
-    Always,
-    /// Unless there is `--leader-elect=false`.
-    LeaderElect,
-    /// With `--metrics-secure`.
-    MetricsSecure,
-    /// With `--dashboard` on an address that other machines reach.
-    OpenDashboard,
-    /// Unless there is `--webhook-cert-path`.
-    OwnCertificates,
-    /// If the manifests do not contain the CRD of this name, so that the operator has to create it.
-    NotInstalled(String),
-}
-
-impl When {
-    /// The condition as `cargo windlass rbac` reads it; `None` for always.
-    fn text(&self) -> Option<String> {
-        match self {
-            Self::Always => None,
-            Self::LeaderElect => Some("leader-elect".to_owned()),
-            Self::MetricsSecure => Some("metrics-secure".to_owned()),
-            Self::OpenDashboard => Some("open-dashboard".to_owned()),
-            Self::OwnCertificates => Some("own-certificates".to_owned()),
-            Self::NotInstalled(definition) => Some(format!("not-installed {definition}")),
+/// Whether a condition holds in this process.
+fn holds(condition: &Condition, options: &Options) -> bool {
+    match condition {
+        Condition::Always => true,
+        Condition::LeaderElect => options.leader_elect,
+        Condition::MetricsSecure => {
+            options.metrics_secure && !matches!(&*options.metrics_bind_address, "" | "0")
         }
-    }
-
-    /// Whether it holds in this process.
-    fn holds(&self, options: &Options) -> bool {
-        match self {
-            Self::Always => true,
-            Self::LeaderElect => options.leader_elect,
-            Self::MetricsSecure => {
-                options.metrics_secure && !matches!(&*options.metrics_bind_address, "" | "0")
-            }
-            Self::OpenDashboard => options.dashboard.as_deref().is_some_and(is_open),
-            Self::OwnCertificates => options.webhook_cert_path.is_none(),
-            // CRDs are installed before the review; if that was forbidden, its error has said so.
-            Self::NotInstalled(_) => false,
-        }
+        Condition::OpenDashboard => options.dashboard.as_deref().is_some_and(is_open),
+        Condition::OwnCertificates => options.webhook_cert_path.is_none(),
+        // CRDs are installed before the review; if that was forbidden, its error has said so.
+        Condition::NotInstalled(_) => false,
     }
 }
 
@@ -89,10 +56,10 @@ impl Rights {
         let mut rights = Self { options, declared: Vec::new() };
         if let Some(lease) = &manager.lease {
             let reason = format!("the leader is elected by the Lease {lease}");
-            let leases = resource("coordination.k8s.io", "leases", RightScope::Own);
+            let leases = on("coordination.k8s.io", "leases", Scope::Own);
             let namespace = rights.options.leader_election_namespace.clone();
             let namespace = namespace.filter(|namespace| !namespace.is_empty());
-            rights.add(&["get", "create", "update"], &leases, &reason, &When::LeaderElect);
+            rights.add(&["get", "create", "update"], &leases, &reason, &Condition::LeaderElect);
             rights.set_namespace(&leases, namespace.as_deref());
         }
         for definition in &manager.definitions {
@@ -103,8 +70,8 @@ impl Rights {
             rights.add_webhooks(webhooks);
         }
         if !manager.controllers.is_empty() {
-            let events = resource("events.k8s.io", "events", RightScope::Watched);
-            rights.add(&["create", "patch"], &events, "runs record events", &When::Always);
+            let events = on("events.k8s.io", "events", Scope::Watched);
+            rights.add(&["create", "patch"], &events, "runs record events", &Condition::Always);
             let namespaces = rights.options.namespaces();
             let everywhere = namespaces.is_empty().then_some(None);
             let namespaces: Vec<_> = namespaces.into_iter().map(Some).chain(everywhere).collect();
@@ -116,26 +83,25 @@ impl Rights {
             ("authentication.k8s.io", "tokenreviews"),
             ("authorization.k8s.io", "subjectaccessreviews"),
         ] {
-            let reviews = resource(group, plural, RightScope::Cluster);
-            for (when, reason) in [
+            let reviews = on(group, plural, Scope::Cluster);
+            for (condition, reason) in [
                 (
-                    When::MetricsSecure,
+                    Condition::MetricsSecure,
                     "--metrics-secure asks who reads the metrics, and if they may",
                 ),
-                (When::OpenDashboard, "the dashboard asks who opens it, and if they may"),
+                (Condition::OpenDashboard, "the dashboard asks who opens it, and if they may"),
             ] {
-                rights.add(&["create"], &reviews, reason, &when);
+                rights.add(&["create"], &reviews, reason, &condition);
             }
         }
         rights
     }
 
     fn add_definition(&mut self, name: &str, reason: &str) {
-        let definitions =
-            resource("apiextensions.k8s.io", "customresourcedefinitions", RightScope::Cluster);
+        let definitions = on("apiextensions.k8s.io", "customresourcedefinitions", Scope::Cluster);
         let named = Right { name: Some(name.to_owned()), ..definitions.clone() };
-        self.add(&["get", "patch"], &named, reason, &When::Always);
-        self.add(&["create"], &definitions, reason, &When::NotInstalled(name.to_owned()));
+        self.add(&["get", "patch"], &named, reason, &Condition::Always);
+        self.add(&["create"], &definitions, reason, &Condition::NotInstalled(name.to_owned()));
     }
 
     fn add_webhooks(&mut self, named: &NamedWebhooks) {
@@ -148,28 +114,27 @@ impl Rights {
             ("validatingwebhookconfigurations", configurations.validating.is_some()),
         ] {
             if is_there {
-                let all = resource("admissionregistration.k8s.io", plural, RightScope::Cluster);
+                let all = on("admissionregistration.k8s.io", plural, Scope::Cluster);
                 let one = Right { name: Some(name.clone()), ..all.clone() };
                 let reason = format!("the webhooks {name} are configured");
-                self.add(&["create"], &all, &reason, &When::Always);
-                self.add(&["get", "update"], &one, &reason, &When::Always);
+                self.add(&["create"], &all, &reason, &Condition::Always);
+                self.add(&["get", "update"], &one, &reason, &Condition::Always);
                 let reason = format!("the caBundle of the webhooks {name} is kept up to date");
-                self.add(&["patch"], &one, &reason, &When::OwnCertificates);
+                self.add(&["patch"], &one, &reason, &Condition::OwnCertificates);
             }
         }
         for definition in webhooks.converted_definitions() {
-            let all =
-                resource("apiextensions.k8s.io", "customresourcedefinitions", RightScope::Cluster);
+            let all = on("apiextensions.k8s.io", "customresourcedefinitions", Scope::Cluster);
             let reason =
                 format!("the caBundle of the conversion of {definition} is kept up to date");
             let one = Right { name: Some(definition), ..all };
-            self.add(&["get", "patch"], &one, &reason, &When::OwnCertificates);
+            self.add(&["get", "patch"], &one, &reason, &Condition::OwnCertificates);
         }
-        let secrets = resource("", "secrets", RightScope::Own);
+        let secrets = on("", "secrets", Scope::Own);
         let secret = Right { name: Some(webhooks::secret_name(name)), ..secrets.clone() };
         let reason = format!("the certificates of the webhooks {name} are in a Secret");
-        self.add(&["create"], &secrets, &reason, &When::OwnCertificates);
-        self.add(&["get", "update"], &secret, &reason, &When::OwnCertificates);
+        self.add(&["create"], &secrets, &reason, &Condition::OwnCertificates);
+        self.add(&["get", "update"], &secret, &reason, &Condition::OwnCertificates);
         let namespace = self.options.webhook_namespace.clone();
         self.set_namespace(&secrets, namespace.as_deref());
     }
@@ -188,41 +153,36 @@ impl Rights {
                 let reason = format!("controller {name} watches {plural}{dot}{group}");
                 let namespaces: Vec<_> =
                     cache.namespaces().map(|namespace| namespace.map(str::to_owned)).collect();
+                let scope = if resource.is_namespaced() { Scope::Watched } else { Scope::Cluster };
                 for verb in ["list", "watch"] {
-                    self.declared.push(Declared {
-                        right: Right::on(verb, resource),
-                        reason: reason.clone(),
-                        when: When::Always,
-                        namespaces: namespaces.clone(),
-                    });
+                    let right = Right { verb: verb.to_owned(), ..on(group, plural, scope) };
+                    let (reason, condition) = (reason.clone(), Condition::Always);
+                    let needed = DeclaredRight { right, reason, condition };
+                    self.declared.push(Declared { needed, namespaces: namespaces.clone() });
                 }
             }
         }
     }
 
-    /// Records all of them for `cargo windlass rbac`.
-    pub(crate) fn note(&self, evidence: &Evidence) {
-        for Declared { right, reason, when, .. } in &self.declared {
-            let (right, reason) = (right.clone(), reason.clone());
-            evidence.note(&Need { right, reason, when: when.text(), observed: false });
-        }
+    /// All of them, for programs that make Roles of them.
+    pub(crate) fn list(&self) -> Vec<DeclaredRight> {
+        self.declared.iter().map(|declared| declared.needed.clone()).collect()
     }
 
-    fn add(&mut self, verbs: &[&'static str], resource: &Right, reason: &str, when: &When) {
+    fn add(&mut self, verbs: &[&str], resource: &Right, reason: &str, condition: &Condition) {
         for verb in verbs {
-            self.declared.push(Declared {
-                right: Right { verb, ..resource.clone() },
-                reason: reason.to_owned(),
-                when: when.clone(),
-                namespaces: vec![None],
-            });
+            let right = Right { verb: (*verb).to_owned(), ..resource.clone() };
+            let (reason, condition) = (reason.to_owned(), condition.clone());
+            let needed = DeclaredRight { right, reason, condition };
+            self.declared.push(Declared { needed, namespaces: vec![None] });
         }
     }
 
     /// The declared rights on a resource.
     fn of(&mut self, resource: &Right) -> impl Iterator<Item = &mut Declared> {
         self.declared.iter_mut().filter(|declared| {
-            declared.right.group == resource.group && declared.right.plural == resource.plural
+            let right = &declared.needed.right;
+            right.group == resource.group && right.plural == resource.plural
         })
     }
 
@@ -241,7 +201,7 @@ fn is_open(address: &str) -> bool {
 }
 
 /// A resource, still without a verb.
-fn resource(group: &str, plural: &str, place: RightScope) -> Right {
+fn on(group: &str, plural: &str, scope: Scope) -> Right {
     let (group, plural) = (group.to_owned(), plural.to_owned());
-    Right { verb: "", group, plural, subresource: None, place, name: None }
+    Right { verb: String::new(), group, plural, subresource: None, scope, name: None }
 }

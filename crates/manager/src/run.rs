@@ -24,6 +24,7 @@ use crate::http::{Endpoints, listen};
 use crate::logging;
 use crate::manager::Manager;
 use crate::options::Options;
+use crate::own_requests::own_requests;
 use crate::rights::{Review, Rights};
 use crate::service::Service;
 use crate::signals::{EXIT_BY_FORCE, stop_on_signals};
@@ -101,14 +102,16 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
     }
     let grace_period = manager.options.grace_period;
     let state = Arc::clone(&manager.state);
-    state.start(&manager.checks, manager.has_webhooks);
+    let server_clock = manager.server_clock.clone();
+    state.start(&manager.checks, manager.has_webhooks, server_clock.clone());
+    manager.stack = manager.stack.server_clock(server_clock.clone());
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
     let dashboard = dashboard::Endpoint::bind(&manager.options).await?;
     // What is declared has to be read before it is taken apart.
     let rights = Rights::declared(&manager);
     let webhooks = match manager.webhooks.take() {
-        Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
+        Some(webhooks) => Some(webhooks.bind(&manager.options, &server_clock).await?),
         None => None,
     };
     let Cluster { make_client, found, server } =
@@ -118,17 +121,19 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
         manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
     }
     let metrics = Arc::new(std::mem::take(&mut manager.metrics));
+    metrics.watch_clock(&server_clock);
     let webhooks = match webhooks {
         Some(webhooks) if manager.has_metrics => Some(webhooks.metrics(&metrics)),
         webhooks => webhooks,
     };
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
+    let own_client = own_requests(&client);
     let mut http = Group::new();
     endpoints
-        .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
+        .serve(&manager.options, &manager.checks, &state, &metrics, &own_client, &mut http)
         .await?;
     if let Some(dashboard) = dashboard {
-        dashboard.serve(&manager.options, &state, &client, &mut http).await?;
+        dashboard.serve(&manager.options, &state, &own_client, &mut http).await?;
     }
 
     // A replica that stops is still called for a while, until everybody has noticed.
@@ -136,18 +141,18 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
     let http_grace = webhooks.as_ref().map(|_| listen::WEBHOOKS.drain).unwrap_or_default();
     // Also cancelled if something fails, and the manager stops by itself.
     let stopping = stop.child_token();
-    let review = Review::new(client.clone(), rights.clone());
+    let review = Review::new(own_client.clone(), rights.clone());
     let built = Box::pin(async {
         if let Some(server) = &server {
             state.set_phase(Phase::Connecting);
-            wait_for_server(&client, server).await?;
+            wait_for_server(&own_client, server).await?;
         }
         if let Some(webhooks) = webhooks {
             let registration = webhooks
-                .serve(&manager.options, &client, &manager.checks, &mut http, &stopping)
+                .serve(&manager.options, &own_client, &manager.checks, &mut http, &stopping)
                 .await?;
             registration.set_conversions(&mut manager.definitions)?;
-            registration.install(&client).await?;
+            registration.install(&own_client).await?;
         }
         Service::build(manager, rights, &make_client, client, &state, &metrics).await
     });

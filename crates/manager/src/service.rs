@@ -15,6 +15,7 @@ use crate::error::{ManagerError, NoCluster};
 use crate::group::Group;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
+use crate::own_requests::own_requests;
 use crate::rights::{Review, Rights};
 use crate::state::{ControllerState, Phase, State};
 use crate::task::{Task, TaskContext};
@@ -61,13 +62,7 @@ impl Service {
         if manager.has_metrics {
             informers = informers.observer(metrics.informers().observer());
         }
-        // The rights that the manager itself needs are declared; those of controllers and tasks are
-        // noted as they are used.
-        let (own_client, stack) = (client, &stack.clone().evidence(manager.evidence.clone()));
-        let client = match &manager.evidence {
-            None => own_client.clone(),
-            Some(_) => make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?,
-        };
+        let own_client = own_requests(&client);
         let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
         state.set_factory(&factory);
         let election = match manager.lease.filter(|_| options.leader_elect) {
@@ -77,10 +72,11 @@ impl Service {
                 let namespace = namespace.filter(|namespace| !namespace.is_empty());
                 let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
                 // A separate client: renewals must not wait for the rate limit of others.
-                let stack = stack.clone().evidence(None);
-                let client = make_client(stack).map_err(|error| NoCluster::new(&error))?;
-                let elector = Elector::builder(client, &namespace, lease);
-                let elector = elector.timing(options.timing()).build()?;
+                let client = make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?;
+                let elector = Elector::builder(own_requests(&client), &namespace, lease);
+                let elector = elector.timing(options.timing());
+                let clock = manager.server_clock.clone();
+                let elector = elector.clock(move || clock.now_or_own()).build()?;
                 metrics.watch_election(elector.name(), elector.leadership());
                 Some(Candidacy::new(elector, manager.on_lost_leadership))
             }
@@ -121,8 +117,8 @@ impl Service {
             }
         }
         rights.add_controllers(controllers.iter().map(|(controller, _)| controller));
-        if let Some(evidence) = &manager.evidence {
-            rights.note(evidence);
+        if let Some(on_rights) = manager.on_rights {
+            on_rights(rights.list());
         }
         let review = Some(Review::new(own_client, rights));
         let shown = controllers.iter().map(|(controller, needs_leadership)| ControllerState {

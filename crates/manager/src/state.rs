@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use windlass_informer::{Resource, SharedInformerFactory};
+use windlass_informer::{Resource, ServerClock, SharedInformerFactory};
 use windlass_webhook::LogLimit;
 
 use crate::controllers::AnyController;
@@ -42,6 +42,7 @@ impl Phase {
 pub(crate) struct State {
     phase: Arc<Mutex<Phase>>,
     started: OnceLock<Instant>,
+    server_clock: OnceLock<ServerClock>,
     factory: OnceLock<SharedInformerFactory>,
     controllers: OnceLock<Vec<ControllerState>>,
     election: OnceLock<ElectionState>,
@@ -113,6 +114,7 @@ impl State {
         Self {
             phase: Arc::new(Mutex::new(Phase::Starting)),
             started: OnceLock::new(),
+            server_clock: OnceLock::new(),
             factory: OnceLock::new(),
             controllers: OnceLock::new(),
             election: OnceLock::new(),
@@ -129,19 +131,28 @@ impl State {
     ///
     /// With webhooks, it passes while the caches are filled, too: the API server may have to call
     /// this replica to convert what the caches list, and a Service only routes to ready replicas.
-    pub(crate) fn start(&self, checks: &Checks, has_webhooks: bool) {
+    ///
+    /// The check says if this machine's clock is wrong, and passes all the same: nothing that
+    /// others rely on is decided by that clock, and the other replicas may be on the same machine.
+    pub(crate) fn start(&self, checks: &Checks, has_webhooks: bool, clock: ServerClock) {
         let _ = self.started.set(Instant::now());
+        let _ = self.server_clock.set(clock.clone());
         let shown = Arc::clone(&self.phase);
         checks.add(Probe::Ready, "manager", move || {
             let phase = *lock(&shown);
             std::future::ready(match phase {
-                Phase::Running => Finding::Ok(None),
+                Phase::Running => Finding::Ok(clock.warning()),
                 Phase::Connecting => Finding::Failed("waiting for the API server".to_owned()),
                 Phase::FillingCaches if has_webhooks => Finding::Ok(Some(phase.as_str().into())),
                 _ => Finding::Failed(phase.as_str().to_owned()),
             })
         });
         checks.add(Probe::Live, "ping", || std::future::ready(Finding::Ok(None)));
+    }
+
+    /// The API server's clock, as far as it is known; `None` before the manager has started.
+    pub(crate) fn server_clock(&self) -> Option<&ServerClock> {
+        self.server_clock.get()
     }
 
     /// When the manager started; `None` if it has not.

@@ -22,6 +22,7 @@ use http::header::CONNECTION;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
+use windlass_informer::ServerClock;
 use windlass_webhook::certificates::{Certificates, Served, service_names};
 use windlass_webhook::{ClientTarget, Configurations, Webhooks};
 
@@ -56,6 +57,7 @@ pub(crate) struct NamedWebhooks {
 pub(crate) struct BoundWebhooks {
     named: NamedWebhooks,
     listener: Listener,
+    clock: ServerClock,
 }
 
 /// What the API server is told about the webhooks.
@@ -69,11 +71,16 @@ pub(crate) struct Registration {
 }
 
 impl NamedWebhooks {
-    /// Binds the address.
-    pub(crate) async fn bind(self, options: &Options) -> Result<BoundWebhooks, ManagerError> {
+    /// Binds the address. Certificates will be judged by this clock.
+    pub(crate) async fn bind(
+        self,
+        options: &Options,
+        clock: &ServerClock,
+    ) -> Result<BoundWebhooks, ManagerError> {
         match bind(&options.webhook_bind_address, FLAG).await? {
             Some(listener) => {
-                Ok(BoundWebhooks { named: self, listener: listener.with_limits(WEBHOOKS) })
+                let (listener, clock) = (listener.with_limits(WEBHOOKS), clock.clone());
+                Ok(BoundWebhooks { named: self, listener, clock })
             }
             None => Err(ManagerError::Setup(format!(
                 "webhooks need an address: give {FLAG} one, such as :9443"
@@ -112,7 +119,7 @@ impl BoundWebhooks {
         group: &mut Group,
         stopping: &CancellationToken,
     ) -> Result<Registration, ManagerError> {
-        let Self { named, listener } = self;
+        let Self { named, listener, clock } = self;
         let NamedWebhooks { name, webhooks } = &named;
         let namespace = namespace(options, client);
         let (target, hosts) = target(options, name, &namespace, listener.address().port())?;
@@ -139,7 +146,8 @@ impl BoundWebhooks {
         }
         let router = close_connections_when_stopping(router, stopping.clone());
         if let Some(folder) = &options.webhook_cert_path {
-            let tls = Tls::from_folder(folder).await.map_err(setup)?.clients(clients);
+            let tls = Tls::from_folder(folder).await.map_err(setup)?;
+            let tls = tls.clients(clients).clock(move || clock.now_or_own());
             add_check_of_files(checks, tls.clone());
             group.spawn("the HTTP server of the webhooks", async move {
                 listener.serve(router, Some(tls), stop).await;
@@ -151,6 +159,8 @@ impl BoundWebhooks {
         let secret = secret_name(name);
         let mut made =
             Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
+        let (own, server) = (clock.clone(), clock.clone());
+        made = made.clock(move || own.own()).server_clock(move || server.now());
         if configurations.mutating.is_some() {
             made = made.mutating(name);
         }
@@ -170,7 +180,7 @@ impl BoundWebhooks {
             served.check().map_err(|_| setup(&error))?;
             tracing::warn!("webhooks: {error}; this is tried again");
         }
-        SelfTest::new(listener.address(), tested, served.clone()).add_to(checks);
+        SelfTest::new(listener.address(), tested, served.clone(), clock).add_to(checks);
         let (acceptor, until) = (tls::acceptor(served.resolver(), clients.as_ref()), stop.clone());
         group.spawn("the HTTP server of the webhooks", async move {
             listener.accept(router, Some(acceptor), &until).await;

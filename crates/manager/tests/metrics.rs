@@ -2,9 +2,14 @@
 
 use std::fmt;
 
+use http::{Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use tokio::sync::watch;
+use tower::{BoxError, service_fn};
+use windlass_informer::{ClientStack, ServerClock};
 use windlass_manager::{Leadership, Metrics};
 
 #[track_caller]
@@ -29,6 +34,22 @@ fn leader_is_shown_as_one_and_a_standby_as_zero() {
     leadership.send_replace(Leadership::Standby { leader: Some("other".to_owned()) });
     drop(leadership);
     assert!(value(&encode(), series) < 0.5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_clock_is_shown_once_there_was_an_answer() {
+    let own: Timestamp = "2026-01-01T00:01:30Z".parse().expect("a time");
+    let (metrics, clock) = (Metrics::new(), ServerClock::new(move || own));
+    metrics.watch_clock(&clock);
+    assert!(!metrics.encode().contains("clock_skew"), "nobody knows yet");
+    let server = service_fn(|_: Request<Body>| async {
+        let answer = Response::builder().header("date", "Thu, 01 Jan 2026 00:00:00 GMT");
+        Ok::<_, BoxError>(answer.body(Body::empty())?)
+    });
+    let client = ClientStack::new().server_clock(clock).around(server, "default");
+    client.send(Request::get("/version").body(Body::empty()).expect("one")).await.expect("sent");
+    let skew = value(&metrics.encode(), "windlass_clock_skew_seconds");
+    assert!((89.0..=90.0).contains(&skew), "{skew}");
 }
 
 #[test]

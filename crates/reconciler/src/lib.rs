@@ -185,6 +185,7 @@ pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, Record
 pub use run::cache_view::CacheView;
 pub use run::context::RunContext;
 pub use run::recording::WRITES_PER_RUN;
+pub use run::sent_by::SentBy;
 pub use run::span::SPAN_TARGET;
 pub use shutdown::Shutdown;
 pub use sources::mapping::status::MapperStatus;

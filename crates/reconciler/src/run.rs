@@ -4,5 +4,5 @@ pub(crate) mod cache_view;
 pub(crate) mod context;
 pub(crate) mod frozen;
 pub(crate) mod recording;
-pub(crate) mod rights;
+pub(crate) mod sent_by;
 pub(crate) mod span;

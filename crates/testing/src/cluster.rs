@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use windlass::informer::evidence::Evidence;
 use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{Account, TestCluster};
 
 use crate::clock::Clock;
 use crate::part::Part;
+use crate::recording::Recording;
 use crate::report::causes;
 
 /// The namespace of a test that has a server for itself.
@@ -181,9 +181,14 @@ impl Cluster {
         self.shared.server.connect(stack, self.token.as_deref(), self.namespace())
     }
 
-    /// A factory for one controller of the test, whose rights are noted for `cargo windlass rbac`.
+    /// A factory for one controller of the test, whose requests are recorded for `cargo windlass
+    /// rbac`.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
-        self.factory_on(ClientStack::new().evidence(Evidence::from_environment()))
+        let stack = ClientStack::new();
+        self.factory_on(match Recording::start() {
+            Some(recording) => recording.watch(stack),
+            None => stack,
+        })
     }
 
     /// A factory for controllers that do not belong to the operator.

@@ -89,7 +89,8 @@
 //! belongs to the `dev-dependencies`.
 //!
 //! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
-//! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`.
+//! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`,
+//! `recording`.
 
 #![forbid(unsafe_code)]
 
@@ -105,6 +106,7 @@ mod namespace;
 mod objects;
 mod part;
 mod quiet;
+mod recording;
 mod report;
 mod run;
 mod running;

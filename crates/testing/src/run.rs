@@ -15,6 +15,7 @@ use windlass_workloads::Workloads;
 use crate::cluster::Cluster;
 use crate::part::{Part, PartResult, Subject, Writes};
 use crate::quiet::Quiet;
+use crate::recording::Recording;
 use crate::report::{causes, fail};
 use crate::running::Running;
 use crate::writes::WriteRecord;
@@ -59,6 +60,8 @@ impl Cluster {
     pub fn run_manager(&self, manager: Manager) -> Running {
         let (cluster, writes) = (self.clone(), Arc::new(Writes::default()));
         let noted = Arc::clone(&writes);
+        let recording = Recording::start();
+        let recorded = recording.clone();
         let manager = manager
             .change_options(|options| {
                 // The paused clock does not wait for sockets.
@@ -71,7 +74,17 @@ impl Cluster {
             })
             .without_logs()
             .on_write(move |by, write| noted.note(by, write))
-            .connect(move |stack| Ok(cluster.connect(stack)?));
+            .connect(move |stack| {
+                let stack = match &recorded {
+                    Some(recording) => recording.watch(stack),
+                    None => stack,
+                };
+                Ok(cluster.connect(stack)?)
+            });
+        let manager = match recording {
+            Some(recording) => recording.watch_manager(manager),
+            None => manager,
+        };
         let (view, stop) = (manager.view(), CancellationToken::new());
         let part = Part::new("the manager", Subject::Manager(view, stop.clone()), writes);
         let running = async { manager.run_until(stop).await.map_err(|error| causes(&error)) };

@@ -4,7 +4,8 @@
 //! its own with it, whose key never leaves the process. The certificate authority is replaced
 //! early: a new one is first published in each `caBundle`, and only then signs leaves; the old one
 //! stays in each `caBundle` until it has expired. So no handshake fails, whichever replica is
-//! called, and however late it is.
+//! called, and however late it is. All replicas decide by the API server's clock, so one whose own
+//! is wrong does no harm.
 //!
 //! There is one lifetime, and one kind of rotation: authority and leaves are valid equally long. An
 //! authority for ten years would be rotated by code that runs for the first time after ten years.
@@ -107,7 +108,7 @@ impl Certificates {
             return Err(CertificatesError::InvalidName { name: name.clone() });
         }
         let schedule = Schedule::new(LIFETIME);
-        let clock = Clock(Arc::new(Timestamp::now));
+        let clock = Clock { own: Arc::new(Timestamp::now), server: Arc::new(|| None) };
         let keeper = Keeper {
             requests: Requests::new(client.clone(), schedule.request_timeout()),
             secret: secret::address(namespace.into(), secret.into()),
@@ -154,11 +155,27 @@ impl Certificates {
         self
     }
 
-    /// The clock that certificates are judged by. Default: the system's clock. Call it before
-    /// [`served`](Self::served).
+    /// This machine's clock. Default: the system's. Call it before [`served`](Self::served).
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        self.keeper.clock = Clock(Arc::new(clock));
+        self.keeper.clock.own = Arc::new(clock);
+        self.keeper.served = Served::new(self.keeper.clock.clone());
+        self
+    }
+
+    /// The API server's clock, such as `ServerClock` of `windlass-informer` follows it; `None` as
+    /// long as it is not known. Certificates are made, renewed and judged by it, so that a replica
+    /// whose own clock is wrong does no harm, and a certificate leaves a `caBundle` only when it
+    /// has expired by both clocks. Call it before [`served`](Self::served).
+    ///
+    /// Default: not known. Then this machine's clock decides, and of what the replicas have made
+    /// nothing leaves a `caBundle`, except for the oldest of more than eight certificates.
+    #[must_use]
+    pub fn server_clock(
+        mut self,
+        clock: impl Fn() -> Option<Timestamp> + Send + Sync + 'static,
+    ) -> Self {
+        self.keeper.clock.server = Arc::new(clock);
         self.keeper.served = Served::new(self.keeper.clock.clone());
         self
     }

@@ -23,6 +23,7 @@ struct Layer {
 /// From the bottom up. A new crate is added here and to docs/ARCHITECTURE.md.
 const LAYERS: &[Layer] = &[
     Layer { name: "windlass-workqueue", uses: &[], never: KUBERNETES },
+    Layer { name: "windlass-evidence", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
     Layer { name: "windlass-nesting", uses: &[], never: KUBERNETES },
     Layer {
@@ -44,6 +45,7 @@ const LAYERS: &[Layer] = &[
             "windlass-informer",
             "windlass-indexer",
             "windlass-workqueue",
+            "windlass-evidence",
         ],
         never: &[],
     },
@@ -69,10 +71,10 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "windlass-testing",
-        uses: &["windlass-testkit", "windlass", "windlass-workloads"],
+        uses: &["windlass-testkit", "windlass", "windlass-workloads", "windlass-evidence"],
         never: &[],
     },
-    Layer { name: "windlass-cli", uses: &[], never: &[] },
+    Layer { name: "windlass-cli", uses: &["windlass-evidence"], never: &[] },
     Layer {
         name: "windlass-sim",
         uses: &["windlass-testing", "windlass-testkit", "windlass", "windlass-workloads"],

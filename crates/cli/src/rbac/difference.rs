@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::access::Access;
-use super::evidence::{Need, Needs};
 use super::grant::Grant;
+use super::needs::{Need, Needs};
 
 /// The difference between what is needed and what is granted.
 #[derive(Debug)]

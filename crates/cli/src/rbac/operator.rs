@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use windlass_evidence::Condition;
 
 use super::access::Scope;
 use super::document::{Document, text};
@@ -113,25 +114,22 @@ impl Operator {
         })
     }
 
-    /// Whether a condition of a right holds; see `When` in `windlass-manager`.
-    pub(super) fn has(&self, condition: Option<&str>) -> bool {
+    /// Whether the condition of a declared right holds.
+    pub(super) fn has(&self, condition: &Condition) -> bool {
         let is_true = |flag: &str| self.value(flag).map(|value| value != "false");
         match condition {
-            Some("leader-elect") => is_true("leader-elect") != Some(false),
-            Some("metrics-secure") => {
+            Condition::Always => true,
+            Condition::LeaderElect => is_true("leader-elect") != Some(false),
+            Condition::MetricsSecure => {
                 let address = self.value("metrics-bind-address");
                 is_true("metrics-secure") == Some(true) && address.is_none_or(|it| is_served(&it))
             }
-            Some("open-dashboard") => self.value("dashboard").is_some_and(|address| {
+            Condition::OpenDashboard => self.value("dashboard").is_some_and(|address| {
                 let is_local = ["127.", "localhost:", "[::1]:"];
                 !is_local.iter().any(|host| address.starts_with(host)) && is_served(&address)
             }),
-            Some("own-certificates") => self.value("webhook-cert-path").is_none(),
-            Some(other) => match other.strip_prefix("not-installed ") {
-                Some(definition) => !self.definitions.iter().any(|one| one == definition),
-                None => true,
-            },
-            None => true,
+            Condition::OwnCertificates => self.value("webhook-cert-path").is_none(),
+            Condition::NotInstalled(definition) => !self.definitions.contains(definition),
         }
     }
 
@@ -396,16 +394,16 @@ mod tests {
     #[test]
     fn empty_address_is_off_like_zero() {
         let has = |condition, arguments: &str| {
-            operator(&format!("[{{args: {arguments}}}]")).has(Some(condition))
+            operator(&format!("[{{args: {arguments}}}]")).has(&condition)
         };
-        assert!(has("open-dashboard", "['--dashboard=:9090']"));
+        assert!(has(Condition::OpenDashboard, "['--dashboard=:9090']"));
         for off in ["", "0", "127.0.0.1:9090"] {
-            assert!(!has("open-dashboard", &format!("['--dashboard={off}']")), "{off}");
+            assert!(!has(Condition::OpenDashboard, &format!("['--dashboard={off}']")), "{off}");
         }
-        assert!(has("metrics-secure", "[--metrics-secure]"));
+        assert!(has(Condition::MetricsSecure, "[--metrics-secure]"));
         for off in ["", "0"] {
             let arguments = format!("[--metrics-secure, '--metrics-bind-address={off}']");
-            assert!(!has("metrics-secure", &arguments), "{off}");
+            assert!(!has(Condition::MetricsSecure, &arguments), "{off}");
         }
     }
 

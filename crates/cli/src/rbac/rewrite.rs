@@ -13,9 +13,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::access::{Access, Scope};
 use super::difference::{Difference, Excess};
 use super::document::Document;
-use super::evidence::Needs;
 use super::grant::Grant;
 use super::manifests::Manifests;
+use super::needs::Needs;
 use super::new_role::new_role;
 use super::rules;
 
@@ -130,7 +130,7 @@ fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::super::access::{Target, Verb};
-    use super::super::evidence::Need;
+    use super::super::needs::Need;
     use super::*;
 
     const FILE: &str = "\

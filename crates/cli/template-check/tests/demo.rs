@@ -13,8 +13,6 @@ fn operator_of_the_demo_can_be_asked_by_windlass_why_and_has_a_dashboard() {
     let errors = folder.join("demo.stderr");
     let mut command = Command::new(env!("CARGO_BIN_EXE_gadget-operator"));
     command.arg("demo").env("TMPDIR", folder).env_remove("RUST_LOG").stdin(Stdio::null());
-    // The demo installs the definition and creates an example, which the operator itself need not.
-    command.env_remove("WINDLASS_RBAC_EVIDENCE");
     command.stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
     let mut demo = Demo(command.spawn().expect("it starts"));
     let stdout = BufReader::new(demo.0.stdout.take().expect("it is piped"));

@@ -2,8 +2,8 @@
 //! service such as the embedded API server's.
 //!
 //! A request first passes the caller's layers ([`ClientStack::layer`]). Then `send` does everything
-//! else in order: headers, rate limit, timeout, observer, and errors that name their request. Below
-//! it, `renewal` keeps credentials valid, and `transport` has the connections.
+//! else in order: headers, rate limit, timeout, observer, clock, and errors that name their
+//! request. Below it, `renewal` keeps credentials valid, and `transport` has the connections.
 //!
 //! kube's retries are not used. They repeat every request that was answered with 429, 503 or 504,
 //! watches and writes included, up to 15 times over minutes. That hides from a reflector that the
@@ -23,6 +23,7 @@ mod rate;
 mod renewal;
 pub(crate) mod request_info;
 mod send;
+mod server_clock;
 mod transport;
 
 use std::fmt;
@@ -44,14 +45,13 @@ pub(crate) use explain::read_status;
 pub use message::{error_chain, safe_message, status_of};
 pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
+pub use server_clock::ServerClock;
 
 use body::erase_body;
 use guard::Guard;
 use rate::Rate;
 use send::Sender;
 use transport::Transport;
-
-use crate::transport::evidence::Evidence;
 
 /// The [host](FinishedRequest::host) of a service that is not reached over the network.
 const IN_PROCESS: &str = "in-process";
@@ -81,7 +81,7 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
-    evidence: Option<Evidence>,
+    server_clock: Option<ServerClock>,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -99,7 +99,7 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))),
-            evidence: None,
+            server_clock: None,
             layers: Vec::new(),
         }
     }
@@ -133,10 +133,9 @@ impl ClientStack {
         Self { user_agent, ..self }
     }
 
-    /// Notes which rights the requests need, for `cargo windlass rbac`. By default they are not
-    /// noted.
-    pub fn evidence(self, evidence: Option<Evidence>) -> Self {
-        Self { evidence, ..self }
+    /// Shows the answers to this clock, which follows the API server's. By default there is none.
+    pub fn server_clock(self, clock: ServerClock) -> Self {
+        Self { server_clock: Some(clock), ..self }
     }
 
     /// Adds a layer below those added before and above the stack's own steps: it gets a request
@@ -219,7 +218,7 @@ impl ClientStack {
             observer: self.observer.clone(),
             user_agent: self.user_agent,
             host: Arc::clone(&host),
-            evidence: self.evidence,
+            server_clock: self.server_clock,
         });
         let send = service_fn(move |request| Arc::clone(&sender).send(request));
         let stack = match self.rate {

@@ -11,10 +11,10 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::Client;
 use kube::api::{Api, PostParams};
+use windlass_evidence::Scope;
 use windlass_informer::client::safe_message;
-use windlass_informer::evidence::RightScope;
 
-use super::Rights;
+use super::{Rights, holds};
 
 /// How many questions are asked at most. With many namespaces there would be thousands.
 const QUESTIONS_MAX: usize = 200;
@@ -58,7 +58,7 @@ impl Review {
     async fn find_missing(&self) -> (Vec<String>, usize) {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let mut asked = BTreeSet::new();
-        let mut missing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+        let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let (mut unanswered, mut last_error) = (0, None);
         for attributes in self.questions() {
             let question = format!("{attributes:?}");
@@ -94,18 +94,18 @@ impl Review {
         (missing.into_iter().map(described).collect(), unanswered)
     }
 
-    fn questions(&self) -> impl Iterator<Item = (ResourceAttributes, &'static str)> {
+    fn questions(&self) -> impl Iterator<Item = (ResourceAttributes, &str)> {
         let Rights { options, declared } = &self.rights;
-        declared.iter().filter(|one| one.when.holds(options)).flat_map(|one| {
+        declared.iter().filter(|one| holds(&one.needed.condition, options)).flat_map(|one| {
             one.namespaces.iter().map(|namespace| {
-                let right = &one.right;
+                let right = &one.needed.right;
                 let own = || self.client.default_namespace().to_owned();
-                let namespace = match right.place {
-                    RightScope::Own => Some(namespace.clone().unwrap_or_else(own)),
-                    RightScope::Cluster | RightScope::Watched => namespace.clone(),
+                let namespace = match right.scope {
+                    Scope::Own => Some(namespace.clone().unwrap_or_else(own)),
+                    Scope::Cluster | Scope::Watched => namespace.clone(),
                 };
                 let attributes = ResourceAttributes {
-                    verb: Some(right.verb.to_owned()),
+                    verb: Some(right.verb.clone()),
                     group: Some(right.group.clone()),
                     resource: Some(right.plural.clone()),
                     subresource: right.subresource.clone(),
@@ -113,7 +113,7 @@ impl Review {
                     name: right.name.clone(),
                     ..Default::default()
                 };
-                (attributes, right.verb)
+                (attributes, right.verb.as_str())
             })
         })
     }

@@ -3,14 +3,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use windlass_informer::ServerClock;
 use windlass_webhook::certificates::Served;
 
 use crate::http::checks::{Checks, Finding, Probe};
@@ -29,17 +32,34 @@ pub(super) struct SelfTest {
     /// A name that the certificate is valid for.
     name: String,
     served: Served,
+    clock: ServerClock,
+}
+
+/// The API server's clock, for the validity of a certificate: it is the API server that connects.
+#[derive(Debug)]
+struct Now(ServerClock);
+
+impl TimeProvider for Now {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.0.now_or_own().as_second()).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
 }
 
 impl SelfTest {
-    pub(super) fn new(address: SocketAddr, name: String, served: Served) -> Self {
+    pub(super) fn new(
+        address: SocketAddr,
+        name: String,
+        served: Served,
+        clock: ServerClock,
+    ) -> Self {
         let local = |ip| SocketAddr::new(ip, address.port());
         let addresses = if address.ip().is_unspecified() {
             vec![local(Ipv4Addr::LOCALHOST.into()), local(Ipv6Addr::LOCALHOST.into())]
         } else {
             vec![address]
         };
-        Self { addresses, name, served }
+        Self { addresses, name, served, clock }
     }
 
     pub(super) fn add_to(self, checks: &Checks) {
@@ -62,7 +82,8 @@ impl SelfTest {
             let certificate = certificate.map_err(|error| error.to_string())?;
             roots.add(certificate).map_err(|error| error.to_string())?;
         }
-        let config = ClientConfig::builder_with_provider(default_provider().into())
+        let (provider, now) = (default_provider().into(), Arc::new(Now(self.clock.clone())));
+        let config = ClientConfig::builder_with_details(provider, now)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
@@ -90,6 +111,10 @@ mod tests {
     use super::*;
     use crate::http::{Listener, tls};
 
+    fn clock() -> ServerClock {
+        ServerClock::new(jiff::Timestamp::now)
+    }
+
     /// Certificates for this name.
     fn certificates(name: &str) -> Certificates {
         let client = TestCluster::embedded().client().expect("a client");
@@ -102,7 +127,7 @@ mod tests {
         let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
         let (address, stop) = (listener.address(), CancellationToken::new());
         let checks = Checks::default();
-        SelfTest::new(address, "hooks".to_owned(), expected.clone()).add_to(&checks);
+        SelfTest::new(address, "hooks".to_owned(), expected.clone(), clock()).add_to(&checks);
         let acceptor = tls::acceptor(presented.resolver(), None);
         let (tasks, until) = (TaskTracker::new(), stop.clone());
         tasks.spawn(async move {
@@ -139,7 +164,10 @@ mod tests {
         let mut certificates = certificates("hooks");
         certificates.ensure().await.expect("certificates");
         let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-        let test = SelfTest::new(listener.address(), "hooks".to_owned(), certificates.served());
+        let test = {
+            let name = "hooks".to_owned();
+            SelfTest::new(listener.address(), name, certificates.served(), clock())
+        };
         drop(listener);
         let reason = test.run().await.expect_err("nobody listens");
         assert!(reason.starts_with("the server does not answer as hooks: "), "{reason}");

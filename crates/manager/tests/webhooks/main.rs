@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod clients;
+mod clock;
 mod configurations;
 mod gadgets;
 mod stopping;

@@ -18,12 +18,11 @@ use parking_lot::Mutex;
 use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::{RequestInfo, error_chain, explain};
-use windlass_informer::evidence::Evidence;
 use windlass_informer::{ConnectError, NotLeader, RequestError, Resource};
 
 use crate::controller_core::ControllerCore;
 use crate::history::origin::SpanOrigin;
-use crate::run::rights::mark_sender;
+use crate::run::sent_by::SentBy;
 use crate::writes::answers::{Answered, Answers};
 use crate::writes::authorship::BeforeWrite;
 use crate::writes::expectations::PendingWrites;
@@ -190,10 +189,7 @@ async fn send(
 ) -> Result<Response<Body>, kube::Error> {
     let write = WriteRequest::of(&request).await?;
     let Some(core) = log.core.upgrade() else { return inner.send(request).await };
-    if Evidence::is_on() {
-        let write = write.as_ref().map(|write| (&write.target, &*write.body));
-        mark_sender(&core, &mut request, write);
-    }
+    request.extensions_mut().insert(SentBy::new(&core));
     let write = write.filter(|write| !write.is_dry_run()).map(|write| {
         let shown = core.sources.shown(&write.target);
         let before = BeforeWrite::of(&write.body, field_manager(&request), shown);

@@ -88,7 +88,10 @@ pub enum CertificatesError {
     #[error("there is no certificate yet")]
     Missing,
     /// The certificate in use is not valid yet.
-    #[error("the certificate in use is not valid before {from}: set the clock of this machine")]
+    #[error(
+        "the certificate in use is not valid before {from}: the clock of the API server, or of \
+         this machine if that is not known, was set back"
+    )]
     NotYetValid {
         /// When it will be.
         from: Timestamp,

@@ -101,10 +101,11 @@ impl Keeper {
     async fn share(&self) -> Result<Authorities, Unfinished> {
         let refused = |refusal| Unfinished::new(refusal, &self.secret);
         let stored = Stored::read(&self.requests, &self.secret).await.map_err(refused)?;
-        let now = self.clock.now();
+        // After an answer, so that the API server's clock is known.
+        let times = self.clock.times();
         let situation = Situation {
             schedule: self.schedule,
-            now,
+            times,
             held: self.held.as_ref(),
             published: self.published.as_ref().map(|(next, since)| (next, since.elapsed())),
         };
@@ -112,7 +113,7 @@ impl Keeper {
         // Somebody may have deleted the Secret, or restored an old one. Replicas that have not
         // noticed go on serving what the bundles trust, so it stays trusted until it has expired.
         found.previous.extend(self.targets.iter().flat_map(Target::trusted));
-        let make = || Authority::make(self.schedule.validity(now)).map_err(Unfinished::from);
+        let make = || Authority::make(self.schedule.validity(times.now)).map_err(Unfinished::from);
         let authorities = situation.plan(found, make)?;
         let is_written =
             stored.write(&authorities, &self.requests, &self.secret).await.map_err(refused)?;

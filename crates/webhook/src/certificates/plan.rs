@@ -1,4 +1,4 @@
-//! What the Secret should contain: a pure function of what it contains, and of the time.
+//! What the Secret should contain: a pure function of what it contains, and of the times.
 //!
 //! ```text
 //!            half of the time is over        next is in all bundles
@@ -14,17 +14,18 @@
 //! - All replicas serve leaves of `current`, or of a certificate that was `current` when they read
 //!   the Secret last. Its CA is in `previous` until it has expired, so the leaf of a replica that
 //!   is late is accepted as long as it is valid.
-//! - A certificate of ours leaves the bundles only when it has expired: what is in a bundle and not
-//!   in the Secret becomes `previous` again.
+//! - A certificate of ours leaves the bundles only when it has expired, by the API server's clock
+//!   and by this machine's: what is in a bundle and not in the Secret becomes `previous` again.
+//! - All else is decided by the API server's clock, which all replicas share. This machine's
+//!   decides only if that is not known, and then nothing leaves.
 //! - A certificate becomes `current` only after it has been in all bundles for the overlap. The
 //!   exceptions have no alternative: there was none before, or the one before is at its end.
 //! - The same input gives the same output on all replicas, apart from the keys that are made.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use super::authority::{Authority, Certificate};
+use super::clock::Times;
 use super::schedule::Schedule;
 
 #[cfg(test)]
@@ -57,7 +58,7 @@ pub(super) struct Found {
 /// What a plan depends on beside the Secret.
 pub(super) struct Situation<'a> {
     pub(super) schedule: Schedule,
-    pub(super) now: Timestamp,
+    pub(super) times: Times,
     /// What this replica read or wrote last. It is the fallback if somebody deleted the Secret.
     pub(super) held: Option<&'a Authorities>,
     /// A certificate that is in all bundles, and for how long.
@@ -74,9 +75,10 @@ impl Situation<'_> {
         found: Found,
         mut make: impl FnMut() -> Result<Authority, E>,
     ) -> Result<Authorities, E> {
-        let usable = |authority: &Authority| authority.certificate.is_valid_at(self.now);
+        let now = self.times.now;
+        let usable = |authority: &Authority| authority.certificate.is_valid_at(now);
         let Found { mut current, mut next, mut previous } = found;
-        // By a clock that is ahead of ours they may be usable, so leaves of them stay trusted.
+        // By another clock they may be usable, so leaves of them stay trusted.
         for unusable in [&mut current, &mut next] {
             let unusable = unusable.take_if(|authority| !usable(authority));
             previous.extend(unusable.map(|authority| authority.certificate));
@@ -96,9 +98,7 @@ impl Situation<'_> {
             None => make()?,
         };
 
-        if next.is_none()
-            && (is_restored || self.now >= self.schedule.renew_at(&current.certificate))
-        {
+        if next.is_none() && (is_restored || now >= self.schedule.renew_at(&current.certificate)) {
             next = Some(make()?);
         }
         if let Some(promoted) = next.take_if(|next| self.is_ready(&current, next)) {
@@ -106,7 +106,7 @@ impl Situation<'_> {
             current = promoted;
         }
         let mut authorities = Authorities { current, next, previous };
-        authorities.tidy(self.now);
+        authorities.tidy(self.times);
         Ok(authorities)
     }
 
@@ -115,7 +115,7 @@ impl Situation<'_> {
         let is_published = self
             .published
             .is_some_and(|(certificate, time)| *certificate == next.certificate && time >= overlap);
-        is_published || self.now >= Schedule::deadline(&current.certificate)
+        is_published || self.times.now >= Schedule::deadline(&current.certificate)
     }
 }
 
@@ -132,16 +132,21 @@ impl Authorities {
     }
 
     /// Drops what is useless or there twice, in a way that does not depend on the order.
-    fn tidy(&mut self, now: Timestamp) {
+    fn tidy(&mut self, times: Times) {
         let Self { current, next, previous } = self;
         next.take_if(|next| next.certificate == current.certificate);
         previous.retain(|certificate| {
-            now < Schedule::useless_at(certificate)
+            times.certain.is_none_or(|certain| certain < Schedule::useless_at(certificate))
                 && *certificate != current.certificate
                 && next.as_ref().is_none_or(|next| *certificate != next.certificate)
         });
         previous.sort_by(|a, b| (b.not_after, &b.pem).cmp(&(a.not_after, &a.pem)));
         previous.dedup();
-        previous.truncate(PREVIOUS_MAX);
+        if previous.len() > PREVIOUS_MAX {
+            // Leaves of what is not valid now are of no use to anybody whose clock is right.
+            previous.sort_by_key(|certificate| !certificate.is_valid_at(times.now));
+            previous.truncate(PREVIOUS_MAX);
+            previous.sort_by(|a, b| (b.not_after, &b.pem).cmp(&(a.not_after, &a.pem)));
+        }
     }
 }

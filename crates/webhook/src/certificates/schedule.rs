@@ -78,7 +78,7 @@ impl Schedule {
         earlier(certificate.not_after, (certificate.validity() / 6).min(REST_MAX))
     }
 
-    /// When no client accepts this certificate any more, even one whose clock is behind.
+    /// When no client accepts this certificate any more, even one whose clock is a little behind.
     pub(super) fn useless_at(certificate: &Certificate) -> Timestamp {
         later(certificate.not_after, skew_of(certificate.validity()))
     }

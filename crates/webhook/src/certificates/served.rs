@@ -31,7 +31,7 @@ pub enum CertificateState {
         /// Until this time. It is replaced long before.
         until: Timestamp,
     },
-    /// It is not valid yet, or the clock of this machine is wrong.
+    /// It is not valid yet, by the clock that [`Certificates`](super::Certificates) decides by.
     NotYetValid {
         /// When it will be.
         from: Timestamp,

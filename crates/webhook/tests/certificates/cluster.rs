@@ -36,7 +36,8 @@ pub(crate) const DEFINITION: &str =
 /// Where a custom resource stands in for the definition.
 const STAND_IN: &str = "/apis/stand-in.example.com/v1/definitions";
 
-/// A cluster, and a clock that follows tokio's, plus what a test adds.
+/// A cluster, and its clock, which follows tokio's, plus what a test adds. It is also the clock of
+/// the replicas, unless a test says otherwise.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub(crate) server: TestCluster,
@@ -141,8 +142,14 @@ impl Cluster {
         self.certificates_by(self.client.clone())
     }
 
-    pub(crate) fn certificates_by(&self, client: kube::Client) -> Certificates {
+    /// Those of a replica whose own clock is wrong by so many seconds.
+    pub(crate) fn certificates_wrong_by(&self, seconds: i64) -> Certificates {
         let cluster = self.clone();
+        self.certificates().clock(move || cluster.now() + SignedDuration::from_secs(seconds))
+    }
+
+    pub(crate) fn certificates_by(&self, client: kube::Client) -> Certificates {
+        let (cluster, server) = (self.clone(), self.clone());
         Certificates::new(client, "default", "certificates", [NAME])
             .expect("a valid name")
             .mutating("operator")
@@ -150,6 +157,7 @@ impl Cluster {
             .definition("websites.example.com")
             .lifetime(LIFETIME)
             .clock(move || cluster.now())
+            .server_clock(move || Some(server.now()))
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -102,6 +102,42 @@ async fn late_replica_takes_no_certificate_out_of_a_bundle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replica_whose_clock_is_wrong_serves_what_the_others_do() {
+    const DAY: i64 = 24 * 60 * 60;
+    let cluster = Cluster::with_webhooks().await;
+    let mut right = cluster.certificates();
+    right.ensure().await.expect("certificates");
+    let before = cluster.get(SECRET).await["data"].clone();
+    for days in [400, 3, -3, -400] {
+        let mut wrong = cluster.certificates_wrong_by(days * DAY);
+        wrong.ensure().await.expect("certificates");
+        assert_eq!(cluster.get(SECRET).await["data"], before, "{days}");
+        assert_eq!(wrong.served().state(), right.served().state());
+        wrong.served().check().expect("valid, for whoever calls it");
+        right.ensure().await.expect("certificates");
+        for replica in [&right, &wrong] {
+            cluster.call_by_all_bundles(&replica.served()).await;
+        }
+    }
+    // It makes the next authority as the others would, if it is the first to see that it is time.
+    let mut wrong = cluster.certificates_wrong_by(400 * DAY);
+    cluster.add_seconds(16);
+    wrong.ensure().await.expect("certificates");
+    assert_eq!(cluster.get(SECRET).await["data"]["ca.crt"], before["ca.crt"]);
+    for replica in [&right, &wrong] {
+        cluster.call_by_all_bundles(&replica.served()).await;
+    }
+    cluster.add_seconds(10);
+    right.ensure().await.expect("certificates");
+    wrong.ensure().await.expect("certificates");
+    assert_ne!(cluster.get(SECRET).await["data"]["ca.crt"], before["ca.crt"]);
+    assert_eq!(wrong.served().state(), right.served().state());
+    for replica in [&right, &wrong] {
+        cluster.call_by_all_bundles(&replica.served()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn secret_that_a_chart_creates_empty_is_filled() {
     let cluster = Cluster::with_webhooks().await;
     let labels = json!({"app": "operator"});

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderValue, Request};
 use kube::client::Body;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 use super::body::{SendResult, limit_pauses};
@@ -14,8 +14,8 @@ use super::error::{RequestError, RequestTimedOut};
 use super::explain::explain;
 use super::observer::{Pending, RequestObserver};
 use super::request_info::{RequestInfo, is_endless};
+use super::server_clock::ServerClock;
 use super::transport::Transport;
-use crate::transport::evidence::Evidence;
 
 /// Sends the requests of one client.
 pub(super) struct Sender {
@@ -25,16 +25,14 @@ pub(super) struct Sender {
     pub(super) user_agent: HeaderValue,
     /// The server, for the observer.
     pub(super) host: Arc<str>,
-    /// Notes the rights that requests need; `None` unless somebody asked for it.
-    pub(super) evidence: Option<Evidence>,
+    /// Learns the time from the answers.
+    pub(super) server_clock: Option<ServerClock>,
 }
 
 impl Sender {
     /// Sends a request once. Errors and error answers say which request it was.
     pub(super) async fn send(self: Arc<Self>, mut request: Request<Body>) -> SendResult {
         let info = RequestInfo::of(&request);
-        let need =
-            self.evidence.as_ref().and_then(|evidence| evidence.note_request(&info, &request));
         let headers = request.headers_mut();
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         // Inside a data centre, compression costs both sides more CPU time than it saves. The
@@ -43,11 +41,12 @@ impl Sender {
         let observer = self.observer.as_deref();
         let method = request.method().clone();
         let mut pending = Pending::new(observer, info.verb, method, Arc::clone(&self.host));
+        let sent = Instant::now();
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);
         drop(pending);
-        if let (Some(evidence), Some(need), Ok(response)) = (&self.evidence, need, &answer) {
-            evidence.note_answer(need, response.status());
+        if let (Some(clock), Ok(response)) = (&self.server_clock, &answer) {
+            clock.note(response.headers(), sent);
         }
         match answer {
             Ok(response) => Ok(explain(&info, response).await),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::super::authority::Key;
@@ -36,10 +36,19 @@ fn plan(
     published: Option<Duration>,
     now: Timestamp,
 ) -> Authorities {
-    let mut made = 0;
+    plan_at(found, held, published, Times::of(now, Some(now)))
+}
+
+fn plan_at(
+    found: Found,
+    held: Option<&Authorities>,
+    published: Option<Duration>,
+    times: Times,
+) -> Authorities {
+    let (mut made, now) = (0, times.now);
     let next = found.next.clone().map(|next| next.certificate);
     let published = next.as_ref().zip(published);
-    let situation = Situation { schedule: schedule(), now, held, published };
+    let situation = Situation { schedule: schedule(), times, held, published };
     let plan = situation.plan(found, || {
         made += 1;
         Ok::<_, Infallible>(authority(&format!("made-{made}"), now))
@@ -135,6 +144,47 @@ fn next_one_takes_over_if_the_current_one_expired_while_nobody_looked() {
 }
 
 #[test]
+fn nothing_leaves_before_it_has_expired_by_both_clocks() {
+    let old = authority("old", seconds(-2000)).certificate;
+    let present = Authorities {
+        current: authority("a", seconds(0)),
+        next: None,
+        previous: vec![old, authority("b", seconds(-500)).certificate],
+    };
+    for (own, server, left) in [
+        (400, Some(400), vec!["a", "b"]),
+        // One of both clocks is far behind or far ahead, or the API server's is not known.
+        (-40_000, Some(400), vec!["a", "b", "old"]),
+        (40_000, Some(400), vec!["a", "b"]),
+        (400, None, vec!["a", "b", "old"]),
+    ] {
+        let times = Times::of(seconds(own), server.map(seconds));
+        let planned = plan_at(found(&present), Some(&present), None, times);
+        assert_eq!(names(&planned), left, "{own} {server:?}");
+        assert_eq!(planned.current, present.current, "{own} {server:?}");
+    }
+    // The API server that answered is far ahead: a new one is made, and what is valid stays.
+    let times = Times::of(seconds(400), Some(seconds(40_000)));
+    let planned = plan_at(found(&present), Some(&present), None, times);
+    assert_eq!(names(&planned), ["made-1", "a", "b"]);
+}
+
+#[test]
+fn of_too_many_the_valid_ones_stay() {
+    let made_at = |made: i64| authority(&format!("at {made}"), seconds(made)).certificate;
+    // A replica whose clock was ahead has made many, before it was set right.
+    let ahead = (0..20).map(|number| made_at(40_000 + number));
+    let previous = [100, 200, 300].into_iter().map(made_at).chain(ahead).collect();
+    let present = Authorities { current: authority("a", seconds(400)), next: None, previous };
+    let planned = plan(found(&present), Some(&present), None, seconds(400));
+    assert_eq!(planned.previous.len(), PREVIOUS_MAX);
+    for valid in ["at 100", "at 200", "at 300"] {
+        assert!(names(&planned).contains(&valid), "{:?}", names(&planned));
+    }
+    assert_eq!(plan(found(&planned), Some(&planned), None, seconds(400)), planned);
+}
+
+#[test]
 fn shorter_lifetime_counts_at_once() {
     let certificate = authority("a", seconds(0)).certificate;
     let short = Schedule::new(Duration::from_secs(100));
@@ -187,11 +237,18 @@ struct Bundle {
     is_reset: bool,
 }
 
+/// How wrong the clocks are that a replica decides by, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clocks {
+    own: i64,
+    /// The one of its API server, as its answers show it.
+    server: i64,
+}
+
 /// As the keeper does it, request by request.
 #[derive(Default)]
 struct Replica {
-    /// How wrong its clock is.
-    offset: i64,
+    clocks: Clocks,
     held: Option<Authorities>,
     published: Option<(Certificate, Timestamp)>,
     serving: Option<(Certificate, Timestamp)>,
@@ -256,9 +313,11 @@ impl Replica {
             let elapsed = world.now.duration_since(*since);
             (next, elapsed.try_into().expect("time goes forward"))
         });
-        let now = world.now + SignedDuration::from_secs(self.offset);
+        let shown = |wrong_by| world.now + SignedDuration::from_secs(wrong_by);
+        let times = Times::of(shown(self.clocks.own), Some(shown(self.clocks.server)));
+        let now = times.now;
         let held = self.held.as_ref();
-        let situation = Situation { schedule: schedule(), now, held, published };
+        let situation = Situation { schedule: schedule(), times, held, published };
         let mut made = world.made;
         let mut input = stored.as_ref().map(found).unwrap_or_default();
         input.previous.extend(seen.iter().flat_map(|bundle| bundle.certificates.clone()));
@@ -358,6 +417,28 @@ impl World {
     }
 }
 
+impl World {
+    /// Once nothing disturbs them and no time goes by, all replicas agree.
+    fn check_convergence(&mut self, replicas: &mut [Replica]) {
+        // Each pass takes a step for each request. The first may lose to another replica's.
+        for _ in 0..5 {
+            for replica in &mut *replicas {
+                (0..10).for_each(|_| replica.step(self));
+            }
+        }
+        self.check(replicas);
+        let (_, stored) = self.secret.as_ref().expect("somebody has written it");
+        let trusted: Vec<_> = stored.trusted().cloned().collect();
+        for bundle in &self.bundles {
+            assert_eq!(bundle.certificates, trusted);
+        }
+        for replica in replicas {
+            let serving = replica.serving.as_ref().map(|(serving, _)| serving);
+            assert_eq!(serving, Some(&stored.current.certificate));
+        }
+    }
+}
+
 fn action(
     replicas: usize,
     trouble: impl Strategy<Value = Action>,
@@ -370,27 +451,34 @@ fn action(
     ]
 }
 
+/// Any clock of a machine: right, a little wrong, or off by up to 400 days.
+fn own_clock() -> impl Strategy<Value = i64> {
+    const DAYS_400: i64 = 400 * 24 * 60 * 60;
+    prop_oneof![Just(0), -2000..=2000_i64, -DAYS_400..=DAYS_400]
+}
+
 /// Clocks of two or three replicas, and what happens.
 fn history(
     trouble: impl Strategy<Value = Action> + Clone,
-) -> impl Strategy<Value = (Vec<i64>, Vec<Action>)> {
-    prop::collection::vec(-30..=30_i64, 2..=3).prop_flat_map(move |offsets| {
-        let actions = prop::collection::vec(action(offsets.len(), trouble.clone()), 0..2000);
-        (Just(offsets), actions)
+) -> impl Strategy<Value = (Vec<Clocks>, Vec<Action>)> {
+    let clocks = (own_clock(), -30..=30_i64).prop_map(|(own, server)| Clocks { own, server });
+    prop::collection::vec(clocks, 2..=3).prop_flat_map(move |clocks| {
+        let actions = prop::collection::vec(action(clocks.len(), trouble.clone()), 0..2000);
+        (Just(clocks), actions)
     })
 }
 
-fn run(offsets: &[i64], actions: Vec<Action>) -> World {
+fn run(clocks: &[Clocks], actions: Vec<Action>) -> World {
     let mut world = World::new(2);
     let mut replicas: Vec<_> =
-        offsets.iter().map(|&offset| Replica { offset, ..Replica::default() }).collect();
+        clocks.iter().map(|&clocks| Replica { clocks, ..Replica::default() }).collect();
     for action in actions {
         match action {
             Action::Wait(time) => world.now += SignedDuration::from_secs(time),
             Action::Step(index) => replicas[index].step(&mut world),
             Action::Crash(index) => {
-                let offset = replicas[index].offset;
-                replicas[index] = Replica { offset, ..Replica::default() };
+                let clocks = replicas[index].clocks;
+                replicas[index] = Replica { clocks, ..Replica::default() };
             }
             Action::Reset(index) => {
                 world.versions += 1;
@@ -410,6 +498,7 @@ fn run(offsets: &[i64], actions: Vec<Action>) -> World {
         }
         world.check(&replicas);
     }
+    world.check_convergence(&mut replicas);
     world
 }
 
@@ -418,22 +507,23 @@ proptest! {
 
     #[test]
     fn every_replica_serves_what_every_bundle_trusts(
-        (offsets, actions) in history((0..2_usize).prop_map(Action::Reset)),
+        (clocks, actions) in history((0..2_usize).prop_map(Action::Reset)),
     ) {
-        run(&offsets, actions);
+        run(&clocks, actions);
     }
 
     #[test]
     fn deleted_secret_takes_no_trust_away(
-        (offsets, actions) in history(Just(Action::Delete)),
+        (clocks, actions) in history(Just(Action::Delete)),
     ) {
-        run(&offsets, actions);
+        run(&clocks, actions);
     }
 }
 
 #[test]
 fn five_rotations_happen_in_the_simulation() {
     let actions = (0..4000).flat_map(|_| [Action::Wait(1), Action::Step(0), Action::Step(1)]);
-    let world = run(&[0, 5], actions.collect());
+    let clocks = [Clocks::default(), Clocks { own: 1_000_000, server: 5 }];
+    let world = run(&clocks, actions.collect());
     assert!(world.made >= 6, "{}", world.made);
 }
