@@ -1,4 +1,4 @@
-//! Webhooks that only the API server may call, because only it has a certificate of their authority.
+//! Webhooks that only the API server may call: only it has a certificate of their authority.
 
 use std::io;
 use std::net::SocketAddr;
