@@ -100,8 +100,9 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", env = "WEBHOOK_CERT_PATH")]
     pub webhook_cert_path: Option<PathBuf>,
 
-    /// The file of the certificate authority that signs the API server's client certificate. Then
-    /// webhooks refuse whoever has none, except for conversions, for which the API server sends none
+    /// The file of the certificate authority that signs the API server's client certificate.
+    /// Webhooks then refuse whoever has none, except for conversions, for which the API server has
+    /// no certificate
     #[arg(long, value_name = "FILE", env = "WEBHOOK_CLIENT_CA")]
     pub webhook_client_ca: Option<PathBuf>,
 

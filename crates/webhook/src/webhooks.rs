@@ -48,8 +48,8 @@ const ADMISSION_BYTES_MAX: usize = 7 * 1024 * 1024;
 const CONVERSION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How many bytes the bodies of all admission reviews may have together, and how many those of all
-/// conversions. Each has its own, so that lists in another version hold up no writes. Parsed, a body
-/// takes several times its bytes, so this is a good part of the memory that operators usually have.
+/// conversions. Each has its own, so that lists in another version hold up no writes. Parsed, a
+/// body takes several times its bytes, so this is a good part of the memory that operators have.
 const BUDGET: usize = 64 * 1024 * 1024;
 
 impl Webhooks {

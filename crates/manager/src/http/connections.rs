@@ -18,6 +18,7 @@
 //! Lock order: the key of a place, then the table.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ impl Connections {
     pub(super) fn close_unused(&self) -> bool {
         let mut table = self.lock();
         let first = table.places.first_entry().filter(|entry| entry.key().0 != Stage::Busy);
-        let Some(closed) = first.map(|entry| entry.remove()) else { return false };
+        let Some(closed) = first.map(OccupiedEntry::remove) else { return false };
         drop(table);
         closed.cancel();
         true

@@ -68,8 +68,8 @@ pub(crate) struct Limits {
 /// milliseconds, and the kubelet waits for a second, so what is under way for longer than a tenth
 /// of that makes room. Tokens have one to two kilobytes, with many groups some more. The idle
 /// timeout differs from the usual scrape intervals (15, 30, 60 s): otherwise a scrape would often
-/// use a connection that is just being closed. The drain is a small part of the 30 s that Kubernetes
-/// gives to the process.
+/// use a connection that is just being closed. The drain is a small part of the 30 s that
+/// Kubernetes gives to the process.
 const PROBES: Limits = Limits {
     connections: 128,
     busy_min: Duration::from_millis(100),

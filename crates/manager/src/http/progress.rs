@@ -185,8 +185,15 @@ impl<S> Timed<S> {
         Self { stream, progress, timer: None }
     }
 
-    /// What to return while the stream is not ready: an error if the time of the step is over.
-    fn poll_deadline<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    /// What was polled, or an error if it is not ready and the time of the step is over.
+    fn or_deadline<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            return polled;
+        }
         let Some(deadline) = self.progress.deadline() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.deadline() != deadline {
@@ -204,15 +211,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        match Pin::new(&mut self.stream).poll_read(cx, buffer) {
-            Poll::Pending => self.poll_deadline(cx),
-            ready => {
-                if buffer.filled().len() > before {
-                    self.progress.has_read();
-                }
-                ready
-            }
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.progress.has_read();
         }
+        self.or_deadline(polled, cx)
     }
 }
 
@@ -222,27 +225,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
-            Poll::Pending => self.poll_deadline(cx),
-            ready => ready,
-        }
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.or_deadline(polled, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_flush(cx) {
-            Poll::Pending => self.poll_deadline(cx),
-            ready => {
-                self.progress.has_flushed();
-                ready
-            }
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        if polled.is_ready() {
+            self.progress.has_flushed();
         }
+        self.or_deadline(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.stream).poll_shutdown(cx) {
-            Poll::Pending => self.poll_deadline(cx),
-            ready => ready,
-        }
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.or_deadline(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -250,10 +247,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.stream).poll_write_vectored(cx, slices) {
-            Poll::Pending => self.poll_deadline(cx),
-            ready => ready,
-        }
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.or_deadline(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

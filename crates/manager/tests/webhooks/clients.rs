@@ -1,4 +1,4 @@
-//! Webhooks that only the API server may call, because only it has a certificate of their authority.
+//! Webhooks that only the API server may call: only it has a certificate of their authority.
 
 use std::io;
 use std::net::SocketAddr;
@@ -88,7 +88,9 @@ async fn only_clients_of_the_authority_are_answered_and_it_may_change() {
     let gadgets: Api<v2::Gadget> = Api::namespaced(client.clone(), &namespace);
     let error = gadgets.create(&PostParams::default(), &gadget("red", None)).await;
     let error = error.expect_err("it must not be admitted").to_string();
-    assert!(error.contains("failed calling webhook"), "{error}");
+    let words =
+        "failed to call webhook: the server has asked for the client to provide credentials";
+    assert!(error.contains(words), "{error}");
 
     let second = issue(&file);
     pause();
