@@ -33,6 +33,7 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tracing::Span;
 
@@ -104,6 +105,13 @@ pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Resu
     let value = T::deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
+}
+
+/// Reads something of a text of any depth; `None` if it is not JSON, or too deep. What it returns
+/// must be shallow.
+pub fn read_object<T: Send>(json: &[u8], read: impl FnOnce(&Value) -> T + Send) -> Option<T> {
+    let read = || Some(read(&from_slice(json).ok()?));
+    with_stack_for(depth(json), read).ok().flatten()
 }
 
 /// Whether this thread has a large stack.
@@ -213,7 +221,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

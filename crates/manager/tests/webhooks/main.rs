@@ -3,6 +3,7 @@
 mod admission;
 mod certificates;
 mod configurations;
+mod depth;
 mod gadgets;
 mod stopping;
 mod trust;
