@@ -131,10 +131,12 @@ pub fn with_stack_for<T: Send>(
     depth: usize,
     run: impl FnOnce() -> T + Send,
 ) -> Result<T, StackError> {
-    match depth {
-        ..=SHALLOW_MAX => Ok(run()),
-        ..=DEPTH_MAX => Ok(on_large_stack(run)?),
-        _ => Err(StackError::TooDeep),
+    if depth <= SHALLOW_MAX {
+        Ok(run())
+    } else if depth <= DEPTH_MAX {
+        Ok(on_large_stack(run)?)
+    } else {
+        Err(StackError::TooDeep)
     }
 }
 
@@ -276,11 +278,11 @@ mod tests {
     async fn a_future_has_its_runtime_and_its_stack_in_every_poll() {
         let answer = LargeStack::new(async {
             assert!(has_large_stack());
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             assert!(has_large_stack());
-            tokio::spawn(async { 7 }).await.expect("it does not panic")
+            Handle::try_current().is_ok()
         });
-        assert_eq!(answer.await.expect("there is a thread"), 7);
+        assert!(answer.await.expect("there is a thread"));
         assert!(!has_large_stack());
     }
 
