@@ -95,9 +95,17 @@ impl ApiService {
                     let (parts, faults) = (&parts, &faults);
                     let depth = windlass_nesting::depth(&body);
                     shared.note_depth(depth);
-                    #[rustfmt::skip]
-                    let call =
-                        Call { shared, parts, body, depth, requester, info, query, faults, warnings };
+                    let call = Call {
+                        shared,
+                        parts,
+                        body,
+                        depth,
+                        requester,
+                        info,
+                        query,
+                        faults,
+                        warnings,
+                    };
                     let answer = call.answer(&route);
                     match shared.has_deep() {
                         false => Ok(answer.await),

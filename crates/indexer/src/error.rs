@@ -40,6 +40,8 @@ struct Failure {
     version: ResourceVersion,
     target: &'static str,
     category: Category,
+    /// Whether it is nested more deeply than `serde_json` decodes.
+    is_too_deep: bool,
     line: usize,
     column: usize,
 }
@@ -101,6 +103,7 @@ impl DecodeError {
             version: head.resource_version().clone(),
             target,
             category: error.classify(),
+            is_too_deep: error.to_string().starts_with("recursion limit"),
             line: error.line(),
             column: error.column(),
         }))
@@ -144,12 +147,13 @@ impl std::error::Error for DecodeError {}
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { key, uid, version, target, category, line, column } = &*self.0;
+        let Failure { key, uid, version, target, category, is_too_deep, line, column } = &*self.0;
         write!(f, "object {key} (")?;
         if !uid.is_empty() {
             write!(f, "uid {uid}, ")?;
         }
         let what = match category {
+            _ if *is_too_deep => "it is nested deeper than 127 levels in a field of that type",
             Category::Data => "a value of the wrong type or form",
             Category::Syntax => "not JSON",
             Category::Eof => "the bytes end too early",

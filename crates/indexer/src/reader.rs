@@ -143,7 +143,8 @@ impl Snapshot {
     }
 
     /// The values that objects have in an index, as [texts](IndexValue::index_text), in order and
-    /// each once. It takes as long as there are values, however many objects have them.
+    /// each once; of several [`ByLabel`](crate::ByLabel) indexes, those of all labels that they
+    /// have. It takes as long as there are values, however many objects have them.
     ///
     /// # Errors
     /// If the store had no such index at the moment of the snapshot.

@@ -12,6 +12,44 @@ fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
     format!(r#"{{"metadata":{metadata},"data":{{"k":"hunter2"}}}}"#).into_bytes()
 }
 
+/// An API server takes objects of 10,000 levels. A type with the open field cannot be handed to code
+/// that has the stack of an ordinary thread; a type without it can.
+#[test]
+fn deep_object_is_an_error_only_for_types_that_have_its_deep_field() {
+    #[derive(Deserialize)]
+    struct WithSize {
+        size: u8,
+    }
+
+    #[derive(PartialEq)]
+    struct BySize;
+
+    impl Index for BySize {
+        type View = WithSize;
+        type Value = u8;
+
+        fn values(&self, _: &Head, view: WithSize) -> impl IntoIterator<Item = u8> {
+            Some(view.size)
+        }
+    }
+
+    let mut store = Store::new();
+    store.add_index(BySize).expect("a new index");
+    for (name, levels) in [("flat", 1), ("deep", 10_000)] {
+        let free = "[".repeat(levels) + &"]".repeat(levels);
+        let json = format!(r#"{{"metadata":{{"name":"{name}"}},"free":{free},"size":7}}"#);
+        store.put_bytes(json.as_bytes()).expect("the metadata can be read");
+    }
+    let reader = store.reader();
+    let sized = reader.lister::<WithSize>().expect("compact");
+    assert_eq!(sized.get("deep").expect("it decodes").expect("it is there").size, 7);
+    assert_eq!(sized.by_index::<BySize>(&7).expect("indexed").iter().count(), 2);
+    let whole = reader.lister::<serde_json::Value>().expect("compact");
+    let error = whole.get("deep").expect_err("it would be too deep").to_string();
+    assert!(error.contains("nested deeper than 127 levels"), "{error}");
+    assert!(whole.get("flat").expect("it decodes").is_some());
+}
+
 #[test]
 fn second_selector_replaces_the_first_with_and_without_an_index() {
     let selected = |with_index: bool| {

@@ -33,6 +33,7 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tracing::Span;
 
@@ -106,6 +107,13 @@ pub fn from_slice<'de, T: Deserialize<'de>>(json: &'de [u8]) -> serde_json::Resu
     Ok(value)
 }
 
+/// Reads something of a text of any depth; `None` if it is not JSON, or too deep. What it returns
+/// must be shallow.
+pub fn read_object<T: Send>(json: &[u8], read: impl FnOnce(&Value) -> T + Send) -> Option<T> {
+    let read = || Some(read(&from_slice(json).ok()?));
+    with_stack_for(depth(json), read).ok().flatten()
+}
+
 /// Whether this thread has a large stack.
 pub fn has_large_stack() -> bool {
     IS_LARGE.get()
@@ -123,10 +131,12 @@ pub fn with_stack_for<T: Send>(
     depth: usize,
     run: impl FnOnce() -> T + Send,
 ) -> Result<T, StackError> {
-    match depth {
-        ..=SHALLOW_MAX => Ok(run()),
-        ..=DEPTH_MAX => Ok(on_large_stack(run)?),
-        _ => Err(StackError::TooDeep),
+    if depth <= SHALLOW_MAX {
+        Ok(run())
+    } else if depth <= DEPTH_MAX {
+        Ok(on_large_stack(run)?)
+    } else {
+        Err(StackError::TooDeep)
     }
 }
 
@@ -213,7 +223,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -268,11 +278,11 @@ mod tests {
     async fn a_future_has_its_runtime_and_its_stack_in_every_poll() {
         let answer = LargeStack::new(async {
             assert!(has_large_stack());
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             assert!(has_large_stack());
-            tokio::spawn(async { 7 }).await.expect("it does not panic")
+            Handle::try_current().is_ok()
         });
-        assert_eq!(answer.await.expect("there is a thread"), 7);
+        assert!(answer.await.expect("there is a thread"));
         assert!(!has_large_stack());
     }
 

@@ -99,10 +99,12 @@ pub(crate) async fn with_stack_for<F>(depth: usize, answer: F) -> Result<F::Outp
 where
     F: Future<Output: Send> + Send,
 {
-    match depth {
-        ..=SHALLOW_MAX => Ok(answer.await),
-        ..=DEPTH_MAX => Ok(LargeStack::new(answer).await?),
-        _ => Err(StackError::TooDeep),
+    if depth <= SHALLOW_MAX {
+        Ok(answer.await)
+    } else if depth <= DEPTH_MAX {
+        Ok(LargeStack::new(answer).await?)
+    } else {
+        Err(StackError::TooDeep)
     }
 }
 

@@ -33,7 +33,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "windlass-reconciler",
-        uses: &["windlass-informer", "windlass-indexer", "windlass-workqueue"],
+        uses: &["windlass-informer", "windlass-indexer", "windlass-nesting", "windlass-workqueue"],
         never: &[],
     },
     Layer { name: "windlass-webhook", uses: &["windlass-nesting"], never: &[] },

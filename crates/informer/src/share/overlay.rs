@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 use windlass_indexer::{Head, Object, Snapshot};
+use windlass_nesting::read_object;
 
 use crate::decode::compact::ObjectScan;
 use crate::share::informer_cache::{InformerCache, Written};
@@ -75,10 +76,12 @@ impl InformerCache {
 
 /// The metadata of an object, as the server would send it alone.
 fn metadata_of(object: &[u8]) -> Option<Vec<u8>> {
-    let object: Value = serde_json::from_slice(object).ok()?;
-    let metadata = object.get("metadata")?;
-    let kind = json!({
-        "kind": METADATA_KIND, "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-    });
-    Some(kind.to_string().into_bytes())
+    let metadata = |object: &Value| {
+        let metadata = object.get("metadata")?;
+        let kind = json!({
+            "kind": METADATA_KIND, "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        });
+        Some(kind.to_string().into_bytes())
+    };
+    read_object(object, metadata).flatten()
 }

@@ -5,6 +5,7 @@ mod certificates;
 mod clients;
 mod clock;
 mod configurations;
+mod depth;
 mod gadgets;
 mod stopping;
 mod trust;

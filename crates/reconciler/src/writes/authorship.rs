@@ -25,6 +25,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
 use windlass_indexer::{Head, ResourceVersion};
+use windlass_nesting::read_object;
 
 /// Whether a write changed its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +57,14 @@ impl BeforeWrite {
     /// shows in the version `shown`.
     pub(crate) fn of(body: &[u8], manager: Option<String>, shown: Option<ResourceVersion>) -> Self {
         // A JSON patch or YAML is not read.
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        let named = body["metadata"]["resourceVersion"].as_str();
-        // A delete has it in its options.
-        let named = named.or_else(|| body["preconditions"]["resourceVersion"].as_str());
-        // These two mean any version.
-        let named = named.filter(|named| !matches!(*named, "" | "0")).map(ResourceVersion::new);
-        Self { manager, named, shown }
+        let named = read_object(body, |body| {
+            let named = body["metadata"]["resourceVersion"].as_str();
+            // A delete has it in its options.
+            let named = named.or_else(|| body["preconditions"]["resourceVersion"].as_str());
+            // These two mean any version.
+            named.filter(|named| !matches!(*named, "" | "0")).map(ResourceVersion::new)
+        });
+        Self { manager, named: named.flatten(), shown }
     }
 
     /// What the answer says about the effect of the write.
@@ -89,15 +91,19 @@ impl BeforeWrite {
 
 /// Whether a manager changed the object after all others.
 fn wrote_last(manager: &str, answer: &[u8]) -> bool {
-    let object: Value = serde_json::from_slice(answer).unwrap_or_default();
-    let managers = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
-    let times_of = |is_ours: bool| {
-        let named = managers.iter().filter(move |entry| (entry["manager"] == manager) == is_ours);
-        named.map(|entry| entry["time"].as_str()?.parse::<Timestamp>().ok())
-    };
-    let Some(ours) = times_of(true).flatten().max() else { return false };
-    // An entry without a time may be the last one.
-    times_of(false).all(|theirs| theirs.is_some_and(|theirs| theirs < ours))
+    let wrote_last = read_object(answer, |object| {
+        let managers = object["metadata"]["managedFields"].as_array();
+        let managers = managers.map_or(&[][..], Vec::as_slice);
+        let times_of = |is_ours: bool| {
+            let is_named = move |entry: &&Value| (entry["manager"] == manager) == is_ours;
+            let named = managers.iter().filter(is_named);
+            named.map(|entry| entry["time"].as_str()?.parse::<Timestamp>().ok())
+        };
+        let Some(ours) = times_of(true).flatten().max() else { return false };
+        // An entry without a time may be the last one.
+        times_of(false).all(|theirs| theirs.is_some_and(|theirs| theirs < ours))
+    });
+    wrote_last.unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use windlass_indexer::{Head, HeadParser, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::client::RequestTarget;
 use windlass_informer::{Resource, Written};
+use windlass_nesting::read_object;
 
 use crate::history::size::{key_bytes, text_bytes};
 use crate::writes::authorship::{BeforeWrite, WriteEffect};
@@ -210,13 +211,15 @@ fn is_gone(verb: Verb, target: &RequestTarget, head: &Head, answer: &[u8]) -> bo
     if head.finalizers().len() > 0 {
         return false;
     }
-    let Ok(object) = serde_json::from_slice::<Value>(answer) else { return false };
-    let grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
-    // An answer with metadata alone does not show the finalizers in the spec.
-    let is_namespace = target.group.is_empty() && target.plural == "namespaces";
-    let in_spec = object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
-    let is_held = is_namespace && (in_spec || object["kind"] != "Namespace");
-    grace == 0 && !is_held
+    read_object(answer, |object| {
+        let grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+        // An answer with metadata alone does not show the finalizers in the spec.
+        let is_namespace = target.group.is_empty() && target.plural == "namespaces";
+        let in_spec = object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+        let is_held = is_namespace && (in_spec || object["kind"] != "Namespace");
+        grace == 0 && !is_held
+    })
+    .unwrap_or(false)
 }
 
 impl fmt::Display for Write {

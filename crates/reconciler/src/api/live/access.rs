@@ -16,6 +16,7 @@ use serde_json::Value;
 use windlass_indexer::{KeyRef, ObjectKey};
 use windlass_informer::Resource;
 use windlass_informer::client::{CreatedName, status_of};
+use windlass_nesting::read_object;
 
 use super::listed::Listed;
 use crate::api::write_options::WriteOptions;
@@ -310,6 +311,6 @@ pub(crate) fn causes_of<'e>(
 
 /// The uid in the JSON of an object; empty if there is none.
 fn uid_of(object: &[u8]) -> String {
-    let object: Value = serde_json::from_slice(object).unwrap_or_default();
-    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    read_object(object, uid).unwrap_or_default()
 }
