@@ -282,7 +282,8 @@ impl Reconcile<ConfigMap> for BreaksItsWorker {
 async fn worker_that_panics_stops_the_rest_and_its_controller_is_named() {
     let server = server().await;
     let broken = manager(&server).controller(maps().workers(3), BreaksItsWorker);
-    let text = start(broken).failed().await.to_string();
+    let failed = tokio::time::timeout(Duration::from_hours(1), start(broken).failed());
+    let text = failed.await.expect("it is noticed").to_string();
     assert!(text.starts_with("controller \"configmap\" panicked, which is a bug in it"), "{text}");
 }
 
