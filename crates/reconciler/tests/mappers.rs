@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Event, Resource, SharedInformerFactory};
-use windlass_reconciler::{Action, Cause, Change, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_reconciler::{
+    Action, Cause, Change, Controller, Error, Predicate, Reconcile, RunContext, Watch,
+};
 
 use stage::runs::{Ran, create_secret, expect_no_run, key, next, patch_secret, reporter};
 use stage::{api, cluster, create, run_on, run_with};
@@ -649,5 +651,33 @@ async fn event_whose_mapper_panics_without_being_awaited_is_mapped_again() {
     assert_eq!(running.controller.status().mappers.panicked, 3);
     assert_eq!(log.lines_with("panicked; it is called again").len(), 1);
     expect_no_run(&mut runs).await;
+    running.end().await.expect("it stops");
+}
+
+/// Otherwise what failed would be repeated for ever, for each name that came and went.
+#[tokio::test(start_paused = true)]
+async fn deletion_replaces_what_waits_of_its_object_even_if_a_predicate_ignores_it() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = async |event: Event<Secret>| match event {
+        Event::Deleted { .. } => Ok([key("default/one")]),
+        _ => Err(Error::msg("there is no such user")),
+    };
+    let no_deletions = Predicate::new(|event| !matches!(event, Event::Deleted { .. }));
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new().when(no_deletions), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({})).await;
+    expect_no_run(&mut runs).await;
+    assert_eq!(running.controller.status().mappers.waiting, 1);
+    delete_secret(&client, "a").await;
+    let ran = tokio::time::timeout(Duration::from_mins(1), runs.recv()).await;
+    assert_eq!(object_of(&ran.expect("it is mapped").expect("a run").2), "default/a");
+    let mappers = running.controller.status().mappers;
+    assert_eq!((mappers.mapping, mappers.waiting), (0, 0));
     running.end().await.expect("it stops");
 }

@@ -98,7 +98,8 @@ impl ControllerCore {
             keys(object).into_iter().collect::<Vec<_>>()
         });
         let (panicked, mut events) = mpsc::channel(PANICKED_MAX);
-        let events = Box::pin(stream::poll_fn(move |cx| events.poll_recv(cx)));
+        let events = stream::poll_fn(move |cx| events.poll_recv(cx));
+        let events = Box::pin(events.map(|event| (event, true)));
         let again = Arc::clone(&keys);
         let map = erase_mapper(async move |event| Ok(keys_of_versions(&event, &*again)));
         let items = self.mapped_items(informer.resource(), events, map);

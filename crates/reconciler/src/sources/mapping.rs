@@ -73,8 +73,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 pub(crate) type Mapper<T> =
     Box<dyn Fn(Event<T>) -> BoxFuture<'static, Result<Vec<ObjectKey>, Error>> + Send + Sync>;
 
-/// Events that count.
-pub(crate) type Events<T> = Pin<Box<dyn Stream<Item = Event<T>> + Send>>;
+/// Events, and whether they count. Of those that do not, only deletions.
+pub(crate) type Events<T> = Pin<Box<dyn Stream<Item = (Event<T>, bool)> + Send>>;
 
 /// The state of such a watch.
 struct Mapping<T> {
@@ -110,7 +110,7 @@ where
     })
 }
 
-/// The events of a subscription that count.
+/// The events of a subscription that count, and its deletions.
 pub(crate) fn passing_events<T: ObjectType>(
     events: Subscription<T>,
     filter: EventFilter<T>,
@@ -118,8 +118,9 @@ pub(crate) fn passing_events<T: ObjectType>(
     Box::pin(stream::unfold((events, filter), async |(mut events, filter)| {
         loop {
             let event = events.next().await?;
-            if filter.passes(&event) {
-                return Some((event, (events, filter)));
+            let counts = filter.passes(&event);
+            if counts || matches!(event, Event::Deleted { .. }) {
+                return Some(((event, counts), (events, filter)));
             }
             // A backlog that never ends must not block the thread.
             consume_budget().await;
@@ -174,7 +175,7 @@ impl<T: ObjectType> Mapping<T> {
                 biased;
                 Some(attempt) = self.running.next() => self.settle(attempt),
                 event = self.events.next(), if has_place && !self.has_ended => match event {
-                    Some(event) => self.take(event),
+                    Some((event, counts)) => self.take(event, counts),
                     None => self.has_ended = true,
                 },
                 () = sleep_until(retry_at.unwrap_or_else(Instant::now)),
@@ -183,7 +184,11 @@ impl<T: ObjectType> Mapping<T> {
         }
     }
 
-    fn take(&mut self, event: Event<T>) {
+    fn take(&mut self, event: Event<T>, counts: bool) {
+        // What waits of an object that is gone would never be replaced, and not be bounded.
+        if !counts && !self.unmapped.is_known(event.key()) {
+            return;
+        }
         if let Some(dropped) = self.unmapped.add(event) {
             self.report_dropped(&dropped);
         }

@@ -102,6 +102,11 @@ impl<T> Unmapped<T> {
         }
     }
 
+    /// Whether something of a key is not mapped yet.
+    pub(super) fn is_known(&self, key: &ObjectKey) -> bool {
+        self.keys.contains_key(key)
+    }
+
     /// How many keys wait after a failure.
     pub(super) fn waiting(&self) -> usize {
         self.retries.len()
