@@ -224,10 +224,11 @@ impl Builder {
         self
     }
 
-    /// Whether the garbage collector waits for [`ApiServer::collect_step`] before each of its steps,
-    /// instead of settling everything after each request. So a test sees what happens if somebody
-    /// acts between two steps: a controller that makes again what the collector has deleted keeps a
-    /// foreground deletion from ending. Namespaces are still emptied at once. Default: no.
+    /// Whether the garbage collector waits for [`ApiServer::collect_step`] before each of its
+    /// steps, instead of settling everything after each request. So a test sees what happens if
+    /// somebody acts between two steps: a controller that makes again what the collector has
+    /// deleted keeps a foreground deletion from ending. Namespaces are still emptied at once.
+    /// Default: no.
     pub fn garbage_by_step(mut self, on: bool) -> Self {
         self.collects_by_step = on;
         self

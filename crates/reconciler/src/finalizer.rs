@@ -28,8 +28,8 @@ pub trait Finalize<K>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
     /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
-    /// Until then it is called again, so it must cope with work that is half done. An object that is
-    /// made for it here, such as a Job, needs
+    /// Until then it is called again, so it must cope with work that is half done. An object that
+    /// is made for it here, such as a Job, needs
     /// [`WriteOptions::allow_deleted_owner`](crate::WriteOptions::allow_deleted_owner).
     fn cleanup(
         &self,

@@ -41,7 +41,7 @@ use crate::run::context::RunContext;
 /// | `Ok(RequeueAfter(d))`, `Ok(RequeueWith(d, priority))` | after d | reset |
 /// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
 /// | `Err`, because this replica does not [lead](crate::Class::NotLeader) | after a second | kept |
-/// | `Err`, because an [owner is being deleted](crate::OwnerDeleted) | when something changes | reset |
+/// | `Err`, an [owner is deleted](crate::OwnerDeleted) | when something changes | reset |
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |

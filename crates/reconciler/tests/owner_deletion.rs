@@ -110,19 +110,24 @@ async fn object_for_the_clean_up_is_made_and_does_not_block_the_deletion() {
             Box::pin(async move {
                 let options = WriteOptions::new().allow_deleted_owner();
                 let set = cx.children(&owner).with(options).apply(map("in-a-set"));
-                set.prune().await?;
+                let of_set: Option<ConfigMap> = set.prune().await?.get("in-a-set")?;
                 let single = in_namespace(map("single"), &owner);
-                cx.live().with(options).apply_owned(single, &owner).await?;
+                let single = cx.live().with(options).apply_owned(single, &owner).await?;
+                for made in [of_set.expect("it was made"), single] {
+                    let owner = &made.owner_references()[0];
+                    let is_blocking = owner.block_owner_deletion;
+                    assert_eq!((owner.controller, is_blocking), (Some(true), None));
+                }
                 Ok::<(), Error>(())
             })
         })
         .await
         .expect("everything goes");
-        for name in ["in-a-set", "single"] {
-            // The garbage collector would have deleted it by now on the embedded server.
-            let made = maps.get(name).await.expect("it is there");
-            let owner = &made.owner_references()[0];
-            assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), None));
+        // The embedded collector has settled. A real one that has just started may delete them.
+        if cluster.server().is_some() {
+            for name in ["in-a-set", "single"] {
+                maps.get(name).await.expect("it is there");
+            }
         }
         release(&maps).await;
     })

@@ -32,6 +32,14 @@ where
     Ok(())
 }
 
+/// Waits until the collector has deleted the object, which a finalizer keeps.
+async fn deleted(api: &Api<ConfigMap>, name: &str) -> kube::Result<()> {
+    while api.get(name).await?.metadata.deletion_timestamp.is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
 async fn namespace(
     cluster: &RealCluster,
     name: &str,
@@ -108,16 +116,20 @@ async fn owner_that_is_deleted_in_the_foreground_waits_for_what_blocks_it() -> T
     let held = dependent("blocks", true, &["example.com/hold"])?;
     config_maps.create(&PostParams::default(), &held).await?;
     config_maps.delete("owner", &DeleteParams::foreground()).await?;
+    // A collector that has just started deletes all dependents that it finds.
+    deleted(&config_maps, "blocks").await?;
     config_maps.create(&PostParams::default(), &dependent("does-not", false, &[])?).await?;
-    while config_maps.get("blocks").await?.metadata.deletion_timestamp.is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(config_maps.get("does-not").await?.metadata.deletion_timestamp.is_none());
-    assert!(config_maps.get_opt("owner").await?.is_some());
+    let held = dependent("blocks-too", true, &["example.com/hold"])?;
+    config_maps.create(&PostParams::default(), &held).await?;
 
     let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     config_maps.patch("blocks", &PatchParams::default(), &release).await?;
-    for name in ["blocks", "owner", "does-not"] {
+    deleted(&config_maps, "blocks-too").await?;
+    assert!(config_maps.get("does-not").await?.metadata.deletion_timestamp.is_none());
+    assert!(config_maps.get_opt("owner").await?.is_some());
+
+    config_maps.patch("blocks-too", &PatchParams::default(), &release).await?;
+    for name in ["blocks", "blocks-too", "owner", "does-not"] {
         gone(&config_maps, name).await?;
     }
     Ok(())

@@ -140,6 +140,8 @@ impl Seen {
             let (wanted, status) = (replicas(made), made.status.clone().unwrap_or_default());
             status.observed_generation == made.metadata.generation
                 && status.terminating_replicas.unwrap_or(0) == 0
+                // The real controller may say for a moment that pods are missing that it counts.
+                && status.unavailable_replicas.unwrap_or(0) == 0
                 && [status.replicas, status.updated_replicas, status.available_replicas]
                     .iter()
                     .all(|number| *number == wanted)

@@ -176,8 +176,8 @@ impl<'a> Children<'a> {
     /// # Errors
     /// Returns the first error, and then does nothing more: if an object cannot be applied, none is
     /// deleted. An [`OwnershipError`](crate::OwnershipError) says if an object belongs to somebody
-    /// else, or cannot be owned, [`OwnerDeleted`](crate::OwnerDeleted) if the owner is being deleted
-    /// and objects were added. A run that is repeated goes on where this one ended.
+    /// else, or cannot be owned, [`OwnerDeleted`](crate::OwnerDeleted) if the owner is being
+    /// deleted and objects were added. A run that is repeated goes on where this one ended.
     ///
     /// # Cancel safety
     /// Dropping it half-way leaves a part of the work done. The next run does the rest.

@@ -158,8 +158,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ///
     /// # Errors
     /// Returns the error of the server, or an error if a namespaced object has no namespace.
-    /// [`OwnerDeleted`](crate::OwnerDeleted) if the object refers to the reconciled one as an owner,
-    /// and that is being deleted.
+    /// [`OwnerDeleted`](crate::OwnerDeleted) if the object refers to the reconciled one as an
+    /// owner, and that is being deleted.
     pub async fn create(self, object: &T) -> Result<T, Error> {
         let access = self.access();
         let answer = access.create(object.meta(), &access.body(object)?).await?;

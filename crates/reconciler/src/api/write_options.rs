@@ -113,8 +113,9 @@ impl<'a> WriteOptions<'a> {
 
     /// Makes an object for an owner although that is being deleted: a Job that cleans up, for
     /// example. Its reference does not block the deletion, because a foreground deletion would
-    /// delete it at once; a finalizer of yours keeps the owner until the Job is done. Default: it is
-    /// refused, with [`OwnerDeleted`](crate::OwnerDeleted).
+    /// delete it at once; a finalizer of yours keeps the owner until the Job is done. A garbage
+    /// collector that has just started may delete it all the same: then it is made again by the
+    /// next run. Default: it is refused, with [`OwnerDeleted`](crate::OwnerDeleted).
     ///
     /// ```
     /// # use k8s_openapi::api::batch::v1::Job;

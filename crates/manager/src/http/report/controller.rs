@@ -241,8 +241,8 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     /// The class of the error, if it failed.
     pub class: Option<String>,
-    /// The message of the error or of the panic, as it was logged; or what was not made, if an owner
-    /// is being deleted.
+    /// The message of the error or of the panic, as it was logged; or what was not made, if an
+    /// owner is being deleted.
     pub message: Option<String>,
     /// When the key is retried, or runs again because the run asked for it.
     pub next_run: Option<Time>,

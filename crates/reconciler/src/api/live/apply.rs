@@ -68,8 +68,9 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// # Errors
     /// Returns the error of the server, or an error if the object has no name, or a namespaced one
     /// no namespace. If it is not [forced](crate::WriteOptions::unforced), an
-    /// [`ApplyConflict`] says who has written the same fields. [`OwnerDeleted`](crate::OwnerDeleted)
-    /// if it refers to the reconciled object as an owner, and that is being deleted.
+    /// [`ApplyConflict`] says who has written the same fields.
+    /// [`OwnerDeleted`](crate::OwnerDeleted) if it refers to the reconciled object as an owner, and
+    /// that is being deleted.
     pub async fn apply(self, object: &T) -> Result<T, Error> {
         self.apply_part(object, None).await
     }

@@ -1,11 +1,12 @@
 //! Nothing is made for an owner that is being deleted.
 //!
 //! A foreground deletion waits until the owner's children are gone, and each child that goes runs
-//! the owner. A controller that made the child again would keep the deletion from ever ending. In an
-//! orphan deletion, it would take the children back that the user wants to keep.
+//! the owner. A controller that made the child again would keep the deletion from ever ending. In
+//! an orphan deletion, it would take the children back that the user wants to keep.
 //!
 //! So whatever makes an object with an owner asks here first. The owner counts as deleted if it was
-//! passed so; the reconciled object also if the cache shows it so by now, since a run may take long.
+//! passed so; the reconciled object also if the cache shows it so by now, since a run may take
+//! long.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use windlass_indexer::Uid;
