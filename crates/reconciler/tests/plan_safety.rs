@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use http::{Request, Uri};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::{Value, json};
@@ -320,8 +320,8 @@ async fn meddle(client: &Client, namespace: &str, path: &'static str) {
     let path = path.split('?').next().unwrap_or_default();
     let object = ["/status", "/scale", "/eviction"].iter().find_map(|end| path.strip_suffix(end));
     let object: &'static str = object.unwrap_or(path).to_owned().leak();
-    let patch = json!({"metadata": {"annotations": {"by": "somebody else"}}});
-    if send(client, namespace, &("PATCH", object, MERGE, patch)).await.is_err() {
+    let change = json!({"metadata": {"annotations": {"by": "somebody else"}}});
+    if send(client, namespace, &("PATCH", object, MERGE, change)).await.is_err() {
         let path = "/api/v1/namespaces/NAMESPACE/configmaps";
         let mut theirs = config_map("new");
         theirs["data"] = json!({"theirs": "yes"});
@@ -360,11 +360,11 @@ async fn deletion_of_a_collection_is_never_sent() {
     let recorder = PlanRecorder::new();
     let maps: Api<ConfigMap> = Api::default_namespaced(recorder.client(inner));
     let two = ListParams::default().fields("metadata.name=two");
-    let answer = maps.delete_collection(&Default::default(), &two).await.expect("an answer");
+    let answer = maps.delete_collection(&DeleteParams::default(), &two).await.expect("an answer");
     assert_eq!(answer.left().expect("a list").items.len(), 1);
     assert_eq!(recorder.take()[0].effect, Effect::DeleteCollection);
     let none = ListParams::default().fields("metadata.name=three");
-    maps.delete_collection(&Default::default(), &none).await.expect("an answer");
+    maps.delete_collection(&DeleteParams::default(), &none).await.expect("an answer");
     assert!(recorder.take().is_empty(), "nothing is selected");
     assert_eq!(writes.load(Ordering::Relaxed), 0);
 }
@@ -406,6 +406,6 @@ async fn write_of_an_object_that_cannot_be_read_is_not_sent() {
     let error = maps.patch("one", &PatchParams::default(), &patch).await.expect_err("unreadable");
     let error = Error::from(error).to_string();
     assert!(error.contains("cannot be read"), "{error}");
-    maps.delete("one", &Default::default()).await.expect_err("unreadable");
+    maps.delete("one", &DeleteParams::default()).await.expect_err("unreadable");
     assert_eq!(writes.load(Ordering::Relaxed), 0);
 }

@@ -31,9 +31,9 @@ const ATTEMPTS_MAX: u32 = 10;
 
 /// A request that was not sent, because nobody would notice if the server made the write.
 #[derive(Debug, thiserror::Error)]
-#[error("a plan does not send `{info}`: {reason}, so it cannot check that nothing is stored")]
+#[error("a plan does not send `{request}`: {reason}, so it cannot check that nothing is stored")]
 struct CannotCheck {
-    info: RequestInfo,
+    request: String,
     reason: String,
 }
 
@@ -242,7 +242,7 @@ impl DryRun {
     }
 
     fn cannot_check(&self, reason: &str) -> CannotCheck {
-        CannotCheck { info: self.info.clone(), reason: reason.to_owned() }
+        CannotCheck { request: self.info.to_string(), reason: reason.to_owned() }
     }
 
     fn ignored(&self, evidence: impl Into<String>) -> DryRunIgnored {
@@ -261,11 +261,11 @@ struct SentBody {
 /// `None` if it is not JSON.
 fn naming_version(media_type: &str, body: &Bytes, version: &Value) -> Option<SentBody> {
     if media_type.starts_with("application/json-patch+json") {
-        let mut patch: Vec<Value> = serde_json::from_slice(body).ok()?;
+        let mut operations: Vec<Value> = serde_json::from_slice(body).ok()?;
         // First, so that a version that the patch itself names counts.
-        let path = "/metadata/resourceVersion";
-        patch.insert(0, json!({"op": "add", "path": path, "value": version}));
-        let bytes = Value::from(patch).to_string().into();
+        let field = "/metadata/resourceVersion";
+        operations.insert(0, json!({"op": "add", "path": field, "value": version}));
+        let bytes = Value::from(operations).to_string().into();
         return Some(SentBody { bytes, is_version_ours: true });
     }
     let mut object: Map<String, Value> = serde_json::from_slice(body).ok()?;

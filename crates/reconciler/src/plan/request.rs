@@ -129,7 +129,7 @@ impl PlanRequest {
 fn segments(path: &str) -> Option<Vec<&str>> {
     let segments: Vec<_> = path.strip_prefix('/')?.split('/').collect();
     let is_odd = |segment: &&str| matches!(*segment, "" | "." | "..") || segment.contains('%');
-    (!segments.iter().any(|segment| is_odd(segment))).then_some(segments)
+    (!segments.iter().any(is_odd)).then_some(segments)
 }
 
 /// Whether a target has all that the path has.

@@ -43,13 +43,11 @@ impl Listed {
     /// Whether a page has come before, which would go on for ever.
     pub(super) fn is_repeated(&mut self, items: &[Value]) -> bool {
         let Some(first) = items.first().map(identity) else { return false };
-        match &self.first {
-            Some(known) => *known == first,
-            None => {
-                self.first = Some(first);
-                false
-            }
+        if let Some(known) = &self.first {
+            return *known == first;
         }
+        self.first = Some(first);
+        false
     }
 
     /// The objects of a page that were asked for.
