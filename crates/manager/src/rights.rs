@@ -10,6 +10,7 @@ pub(crate) use review::Review;
 
 use std::sync::Arc;
 
+use windlass_informer::Resource;
 use windlass_informer::evidence::{Evidence, Need, Right, RightScope};
 use windlass_webhook::ClientTarget;
 
@@ -35,6 +36,12 @@ struct Declared {
     /// [`RightScope::Own`], it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
+
+/// What a controller does with a kind of children that it makes without a cache.
+const MAKES: &[&str] = &["get", "list", "create", "patch", "delete"];
+
+/// What a controller does with what is left of a kind of children that it does not make any more.
+const RETIRES: &[&str] = &["get", "list", "delete"];
 
 /// When a right is needed. The options of a test are not those of the deployment, so for a Role the
 /// arguments in the manifests decide.
@@ -174,7 +181,7 @@ impl Rights {
         self.set_namespace(&secrets, namespace.as_deref());
     }
 
-    /// Adds what controllers watch.
+    /// Adds what controllers watch, and the kinds of children that they declare.
     pub(crate) fn add_controllers<'a>(
         &mut self,
         controllers: impl Iterator<Item = &'a Arc<dyn AnyController>>,
@@ -196,6 +203,38 @@ impl Rights {
                         namespaces: namespaces.clone(),
                     });
                 }
+            }
+            self.add_children(controller.as_ref());
+        }
+    }
+
+    /// Adds what a controller does with the kinds of children that it declares. The writes to those
+    /// that it watches are seen in tests.
+    fn add_children(&mut self, controller: &dyn AnyController) {
+        let caches = controller.caches();
+        let is_watched = |resource: &Resource| {
+            let is_same = |watched: &Resource| {
+                watched.group() == resource.group() && watched.plural() == resource.plural()
+            };
+            caches.iter().any(|cache| is_same(cache.resource()))
+        };
+        let owners = caches.first().into_iter().flat_map(|cache| cache.namespaces());
+        let owners: Vec<_> = owners.map(|namespace| namespace.map(str::to_owned)).collect();
+        let (made, retired) = (controller.made_kinds(), controller.retired_kinds());
+        let made = made.into_iter().filter(|made| !is_watched(made));
+        let made = made.map(|made| (made, "makes", MAKES));
+        let retired = retired.into_iter().map(|retired| (retired, "retires", RETIRES));
+        for (resource, what, verbs) in made.chain(retired) {
+            let (name, plural, group) = (controller.name(), resource.plural(), resource.group());
+            let dot = if group.is_empty() { "" } else { "." };
+            let namespaces = if resource.is_namespaced() { owners.clone() } else { vec![None] };
+            for verb in verbs {
+                self.declared.push(Declared {
+                    right: Right::on(verb, &resource),
+                    reason: format!("controller {name} {what} {plural}{dot}{group}"),
+                    when: When::Always,
+                    namespaces: namespaces.clone(),
+                });
             }
         }
     }

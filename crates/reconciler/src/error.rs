@@ -19,6 +19,8 @@ use windlass_informer::client::{error_chain, safe_message, status_of};
 use windlass_informer::{NotLeader, RequestError};
 use windlass_workqueue::Priority;
 
+use crate::api::confirm::StaleRead;
+
 /// Why a run failed.
 ///
 /// Everything that converts to a boxed error converts to it with `?`: every error, `anyhow::Error`,
@@ -60,6 +62,10 @@ const SERVER_GROWTH_MAX: Duration = Duration::from_mins(1);
 /// meanwhile, so that nothing is sent again and again.
 const NOT_LEADER_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a key waits at most after a stale read, before it waits for the cache. An event of the
+/// object comes earlier; without a cache of the object, this is how often it is read.
+const STALE_READ_DELAY: Duration = Duration::from_secs(1);
+
 /// The class of an error. It is counted and logged, and decides about the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -84,6 +90,10 @@ pub enum Class {
     /// This replica does not lead, so the write was not sent. Not an error of the object: the key
     /// stays in the queue, in case this replica leads again.
     NotLeader,
+    /// What the run has read is out of date, and it would have deleted something because of that:
+    /// see [`StaleRead`]. Not an error of the object: the key runs again when the cache has caught
+    /// up.
+    StaleRead,
     /// Everything else.
     Other,
 }
@@ -150,6 +160,9 @@ impl Error {
             _ if error_chain(&*self.source).any(<dyn StdError>::is::<NotLeader>) => {
                 Class::NotLeader
             }
+            _ if error_chain(&*self.source).any(<dyn StdError>::is::<StaleRead>) => {
+                Class::StaleRead
+            }
             Some(Override::RetryAfter(_)) | None => {
                 error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
@@ -162,6 +175,7 @@ impl Error {
             Some(Override::RetryAfter(delay)) => Some(Delay::Exact(delay)),
             Some(Override::Terminal | Override::Undecodable) => None,
             None if self.class() == Class::NotLeader => Some(Delay::Exact(NOT_LEADER_DELAY)),
+            None if self.class() == Class::StaleRead => Some(Delay::Exact(STALE_READ_DELAY)),
             None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
     }
@@ -252,6 +266,7 @@ impl fmt::Display for Class {
             Self::Undecodable => "undecodable",
             Self::Terminal => "terminal",
             Self::NotLeader => "not leader",
+            Self::StaleRead => "stale read",
             Self::Other => "other",
         })
     }

@@ -142,6 +142,7 @@ mod writes;
 
 pub use api::apply_conflict::{ApplyConflict, FieldConflict};
 pub use api::children::{Child, Children, ChildrenReport, DeletedChild};
+pub use api::confirm::StaleRead;
 pub use api::crd::{
     INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within, plan_crd,
 };
@@ -168,7 +169,7 @@ pub use history::inactive::{InactiveKey, InactiveReason};
 pub use history::journal::{EVENTS_PER_RUN, KEYS_MAX, RUNS_PER_KEY, RecentRuns};
 pub use history::run_record::{Outcome, Run, RunId};
 pub use objects::any_object::{AnyObject, ObjectRef};
-pub use objects::child_labels::{CONTROLLER_LABEL, children_annotation, children_selector};
+pub use objects::child_labels::{CONTROLLER_LABEL, children_selector};
 pub use objects::conditions::{ConditionType, set_conditions};
 pub use objects::merge_patch::merge_patch;
 pub use objects::ownership::{

@@ -32,7 +32,6 @@ use crate::shutdown::Shutdown;
 use crate::worker::call::{ErasedReconcile, RunResult};
 use crate::worker::catch_up::CatchUp;
 use crate::worker::settle::KeyLease;
-use crate::writes::own_versions::OwnVersions;
 use crate::writes::write::Write;
 
 /// What all workers of a controller share.
@@ -152,7 +151,6 @@ impl<K: ObjectType> Work<K> {
             caches,
             object,
             events: Mutex::default(),
-            own_versions: OwnVersions::default(),
         }
     }
 

@@ -58,12 +58,16 @@ fn also_needed(
         }
     }
     let owners = metadata["ownerReferences"].as_array();
-    for owner in owners.into_iter().flatten().filter(|one| one["blockOwnerDeletion"] == true) {
+    for owner in owners.into_iter().flatten() {
         let owner_resource = core.sources.resource(|resource| {
             owner["kind"] == resource.kind()
                 && owner["apiVersion"].as_str().map(group_of) == Some(resource.group())
         });
-        if let Some(resource) = owner_resource {
+        let Some(resource) = owner_resource else { continue };
+        if is_child && owner["controller"] == true {
+            also.push((Right::on("get", &resource), "and reads its owner before it deletes one"));
+        }
+        if owner["blockOwnerDeletion"] == true {
             let mut right = Right::on("update", &resource);
             right.subresource = Some("finalizers".to_owned());
             also.push((right, "which blocks the deletion of its owner"));

@@ -49,6 +49,7 @@ const CLASSES: Rows = &[
     ("undecodable", |counts| counts.failed_with(Class::Undecodable)),
     ("terminal", |counts| counts.failed_with(Class::Terminal)),
     ("not_leader", |counts| counts.failed_with(Class::NotLeader)),
+    ("stale_read", |counts| counts.failed_with(Class::StaleRead)),
     ("other", |counts| counts.failed_with(Class::Other)),
 ];
 
