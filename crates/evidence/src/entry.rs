@@ -92,11 +92,11 @@ pub struct Written {
     pub is_child: bool,
     /// The write is for one version or uid of the object alone.
     pub is_conditional: bool,
-    /// The owners whose deletion the object blocks, of the kinds that the controller watches.
-    pub blocks: Vec<Owner>,
+    /// The owners that the object names, of the kinds that the controller watches.
+    pub owners: Vec<Owner>,
 }
 
-/// The resource of an owner.
+/// An owner that an object names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     /// The group; empty for the core group.
@@ -105,6 +105,10 @@ pub struct Owner {
     pub plural: String,
     /// Whether its objects are in namespaces.
     pub is_namespaced: bool,
+    /// Whether it is the controller of the object.
+    pub is_controller: bool,
+    /// Whether the object blocks its deletion.
+    pub is_blocked: bool,
 }
 
 /// A right that an operator declares.
@@ -241,10 +245,12 @@ mod tests {
             written: Written {
                 is_child: true,
                 is_conditional: false,
-                blocks: vec![Owner {
+                owners: vec![Owner {
                     group: "example.com".to_owned(),
                     plural: "websites".to_owned(),
                     is_namespaced: true,
+                    is_controller: true,
+                    is_blocked: false,
                 }],
             },
         };
@@ -275,9 +281,10 @@ mod tests {
                     "sender": {"controller": "website"}, "outcome": {"answered": 201},
                     "written": {
                         "is_child": true, "is_conditional": false,
-                        "blocks": [
-                            {"group": "example.com", "plural": "websites", "is_namespaced": true},
-                        ],
+                        "owners": [{
+                            "group": "example.com", "plural": "websites", "is_namespaced": true,
+                            "is_controller": true, "is_blocked": false,
+                        }],
                     },
                     "test": "a test", "package": null,
                 }),

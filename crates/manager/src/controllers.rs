@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{InformerCache, InformerStatus, SharedInformerFactory};
+use windlass_informer::{InformerCache, InformerStatus, Resource, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
     ControllerStatus, HotLoop, InactiveKey, ObjectType, Plan, PlanRecorder, RecentRuns, Reconcile,
@@ -49,6 +49,10 @@ pub trait AnyController: Send + Sync {
     fn is_paused(&self, key: &ObjectKey) -> bool;
     /// [`Controller::caches`]. The first one is of what the controller reconciles.
     fn caches(&self) -> Vec<InformerCache>;
+    /// [`Controller::made_kinds`].
+    fn made_kinds(&self) -> Vec<Resource>;
+    /// [`Controller::retired_kinds`].
+    fn retired_kinds(&self) -> Vec<Resource>;
     /// [`Controller::recorder`].
     fn recorder(&self) -> &Recorder;
     /// [`Controller::on_write`].
@@ -126,6 +130,14 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn caches(&self) -> Vec<InformerCache> {
         Controller::caches(self)
+    }
+
+    fn made_kinds(&self) -> Vec<Resource> {
+        Controller::made_kinds(self)
+    }
+
+    fn retired_kinds(&self) -> Vec<Resource> {
+        Controller::retired_kinds(self)
     }
 
     fn recorder(&self) -> &Recorder {

@@ -11,6 +11,7 @@ pub(crate) use review::Review;
 use std::sync::Arc;
 
 use windlass_evidence::{Condition, DeclaredRight, Right, Scope};
+use windlass_informer::Resource;
 use windlass_webhook::ClientTarget;
 
 use crate::controllers::AnyController;
@@ -33,6 +34,12 @@ struct Declared {
     /// [`Scope::Own`], it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
+
+/// What a controller does with a kind of children that it makes without a cache.
+const MAKES: &[&str] = &["get", "list", "create", "patch", "delete"];
+
+/// What a controller does with what is left of a kind of children that it does not make any more.
+const RETIRES: &[&str] = &["get", "list", "delete"];
 
 /// Whether a condition holds in this process.
 fn holds(condition: &Condition, options: &Options) -> bool {
@@ -139,7 +146,7 @@ impl Rights {
         self.set_namespace(&secrets, namespace.as_deref());
     }
 
-    /// Adds what controllers watch.
+    /// Adds what controllers watch, and the kinds of children that they declare.
     pub(crate) fn add_controllers<'a>(
         &mut self,
         controllers: impl Iterator<Item = &'a Arc<dyn AnyController>>,
@@ -160,6 +167,37 @@ impl Rights {
                     let needed = DeclaredRight { right, reason, condition };
                     self.declared.push(Declared { needed, namespaces: namespaces.clone() });
                 }
+            }
+            self.add_children(controller.as_ref());
+        }
+    }
+
+    /// Adds what a controller does with the kinds of children that it declares. The writes to those
+    /// that it watches are seen in tests.
+    fn add_children(&mut self, controller: &dyn AnyController) {
+        let caches = controller.caches();
+        let is_watched = |resource: &Resource| {
+            let is_same = |watched: &Resource| {
+                watched.group() == resource.group() && watched.plural() == resource.plural()
+            };
+            caches.iter().any(|cache| is_same(cache.resource()))
+        };
+        let owners = caches.first().into_iter().flat_map(|cache| cache.namespaces());
+        let owners: Vec<_> = owners.map(|namespace| namespace.map(str::to_owned)).collect();
+        let (made, retired) = (controller.made_kinds(), controller.retired_kinds());
+        let made = made.into_iter().filter(|made| !is_watched(made));
+        let made = made.map(|made| (made, "makes", MAKES));
+        let retired = retired.into_iter().map(|retired| (retired, "retires", RETIRES));
+        for (resource, what, verbs) in made.chain(retired) {
+            let (name, plural, group) = (controller.name(), resource.plural(), resource.group());
+            let dot = if group.is_empty() { "" } else { "." };
+            let namespaces = if resource.is_namespaced() { owners.clone() } else { vec![None] };
+            let scope = if resource.is_namespaced() { Scope::Watched } else { Scope::Cluster };
+            for verb in verbs {
+                let right = Right { verb: (*verb).to_owned(), ..on(group, plural, scope) };
+                let reason = format!("controller {name} {what} {plural}{dot}{group}");
+                let needed = DeclaredRight { right, reason, condition: Condition::Always };
+                self.declared.push(Declared { needed, namespaces: namespaces.clone() });
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -151,6 +151,35 @@ async fn manager_that_cannot_start_names_everything_that_is_missing() {
         assert_eq!(lines.len(), 1, "{lines:?}");
         for missing in ["leases.coordination.k8s.io", "events.events.k8s.io", "get, patch custom"] {
             assert!(lines[0].contains(missing), "{lines:?}");
+        }
+    })
+    .await;
+}
+
+/// What a controller makes or made is declared, so nothing has to be tried to know it.
+#[tokio::test]
+async fn rights_follow_the_declared_kinds_of_children() {
+    on_each_cluster_with_roles(async |cluster| {
+        let namespace = cluster.namespace("rights").await.expect("a namespace");
+        let account = cluster.account(&namespace, "operator").await.expect("an account");
+        let log = Log::start();
+        let (connected, token) = (cluster.clone(), account.token().to_owned());
+        let mut options = Options::default().without_http();
+        options.namespaces = vec![namespace.clone()];
+        let builder = Controller::of(Watch::<ConfigMap>::new())
+            .owns(Watch::<Service>::new())
+            .makes::<Secret>()
+            .retires::<Pod>();
+        let manager = Manager::new(options).without_logs().controller(builder, Nothing);
+        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+        run_until_logged(manager, &log, LACKS).await.expect("it ends well");
+        let lines = log.lines_with(LACKS);
+        for missing in [
+            "list, watch services in the namespace",
+            "get, list, create, patch, delete secrets in the namespace",
+            "get, list, delete pods in the namespace",
+        ] {
+            assert!(lines[0].contains(missing), "{missing}: {lines:?}");
         }
     })
     .await;

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use windlass_indexer::{Lister, ObjectKey, ObjectType};
-use windlass_informer::{InformerCache, InformerStatus};
+use windlass_informer::{InformerCache, InformerStatus, Resource};
 use windlass_workqueue::WorkQueue;
 
 use crate::cause::Cause;
@@ -82,6 +82,17 @@ impl<K: ObjectType> Controller<K> {
     pub fn caches(&self) -> Vec<InformerCache> {
         let sources = self.core().sources.all();
         sources.iter().map(|source| source.cache.clone()).collect()
+    }
+
+    /// The kinds of [children](crate::RunContext::children) that it makes, as its builder declares
+    /// them.
+    pub fn made_kinds(&self) -> Vec<Resource> {
+        self.core().child_kinds.made().to_vec()
+    }
+
+    /// The kinds of children that it [does not make any more](crate::ControllerBuilder::retires).
+    pub fn retired_kinds(&self) -> Vec<Resource> {
+        self.core().child_kinds.retired().to_vec()
     }
 
     /// Records the Kubernetes events of its runs.

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hashlink::LruCache;
 use kube::Client;
-use parking_lot::Mutex;
 #[cfg(feature = "prometheus")]
 use prometheus_client::metrics::histogram::Histogram;
-use windlass_indexer::{ObjectKey, Reader, Uid};
+use windlass_indexer::{ObjectKey, Reader};
 use windlass_informer::{Resource, SharedInformerFactory};
 
+use crate::api::children::kinds::ChildKinds;
+use crate::api::children::retired::RetiredChildren;
 use crate::guard::caught;
 use crate::history::finished::{OnError, RunSubscribers};
 use crate::history::inactive::InactiveKeys;
@@ -45,8 +45,8 @@ pub(crate) struct ControllerCore {
     pub(crate) is_named: bool,
     /// The resource that the controller reconciles.
     pub(crate) primary: Resource,
-    /// Kinds of children that the controller does not make any more.
-    pub(crate) retired: Vec<Resource>,
+    /// The kinds of children that the controller makes, or made.
+    pub(crate) child_kinds: ChildKinds,
     pub(crate) workers: usize,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_attempts: Option<u32>,
@@ -71,8 +71,7 @@ pub(crate) struct ControllerCore {
     /// Set after a failover, until the caches show what the last leader has written: the runs that
     /// begin meanwhile report `cache_behind`.
     pub(crate) is_catching_up: AtomicBool,
-    /// The owners whose retired kinds were already searched.
-    pub(crate) checked_owners: Mutex<LruCache<Uid, ()>>,
+    pub(crate) retired_children: RetiredChildren,
     pub(crate) applied: Applied,
     pub(crate) warnings: ServerWarnings,
     /// The observer of writes, if the user has set one.
@@ -97,6 +96,15 @@ impl ControllerCore {
     /// Whether every cache is caught up with this write.
     pub(crate) fn is_seen(&self, tracked: &TrackedWrite) -> bool {
         self.sources.behind(tracked).is_empty()
+    }
+
+    /// The namespaces in which the reconciled objects are watched; `None` stands for all, and for
+    /// no namespace.
+    pub(crate) fn owner_namespaces(&self) -> Vec<Option<String>> {
+        // The first source is that of the reconciled objects.
+        let primary = self.sources.all().into_iter().next();
+        let primary = primary.expect("a controller must have a primary source");
+        primary.cache.namespaces().map(|namespace| namespace.map(str::to_owned)).collect()
     }
 
     /// Reports what a run of `key` wrote.

@@ -10,6 +10,7 @@
 //! Its message contains no secrets: see [`safe_message`].
 
 mod owner_deleted;
+mod stale_read;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -22,6 +23,7 @@ use windlass_informer::{NotLeader, RequestError};
 use windlass_workqueue::Priority;
 
 pub use owner_deleted::OwnerDeleted;
+pub use stale_read::StaleRead;
 
 /// Why a run failed.
 ///
@@ -64,6 +66,10 @@ const SERVER_GROWTH_MAX: Duration = Duration::from_mins(1);
 /// meanwhile, so that nothing is sent again and again.
 const NOT_LEADER_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a key waits at most after a stale read, before it waits for the cache. An event of the
+/// object comes earlier; without a cache of the object, this is how often it is read.
+const STALE_READ_DELAY: Duration = Duration::from_secs(1);
+
 /// The class of an error. It is counted and logged, and decides about the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -92,6 +98,10 @@ pub enum Class {
     /// failure: the run ends as [`Outcome::OwnerDeleted`](crate::Outcome::OwnerDeleted), whatever
     /// else was decided about the error, and the key runs when something changes.
     OwnerDeleted,
+    /// What the run has read is out of date, and it would have deleted something because of that:
+    /// see [`StaleRead`]. Not an error of the object: the key runs again when the cache has caught
+    /// up.
+    StaleRead,
     /// Everything else.
     Other,
 }
@@ -161,6 +171,9 @@ impl Error {
             _ if error_chain(&*self.source).any(<dyn StdError>::is::<NotLeader>) => {
                 Class::NotLeader
             }
+            _ if error_chain(&*self.source).any(<dyn StdError>::is::<StaleRead>) => {
+                Class::StaleRead
+            }
             Some(Override::RetryAfter(_)) | None => {
                 error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
@@ -174,6 +187,7 @@ impl Error {
             Some(Override::RetryAfter(delay)) => Some(Delay::Exact(delay)),
             Some(Override::Terminal | Override::Undecodable) => None,
             None if self.class() == Class::NotLeader => Some(Delay::Exact(NOT_LEADER_DELAY)),
+            None if self.class() == Class::StaleRead => Some(Delay::Exact(STALE_READ_DELAY)),
             None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
     }
@@ -265,6 +279,7 @@ impl fmt::Display for Class {
             Self::Terminal => "terminal",
             Self::NotLeader => "not leader",
             Self::OwnerDeleted => "owner deleted",
+            Self::StaleRead => "stale read",
             Self::Other => "other",
         })
     }

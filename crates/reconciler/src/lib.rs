@@ -159,7 +159,7 @@ pub use controller::metrics::ControllerMetrics;
 pub use controller::run_error::RunError;
 pub use controller::signal::stop_on_signal;
 pub use controller::status::ControllerStatus;
-pub use error::{Class, Delay, Error, OwnerDeleted};
+pub use error::{Class, Delay, Error, OwnerDeleted, StaleRead};
 pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use history::counts::Counts;
 pub use history::finished::{FailedRun, FinishedRuns};
@@ -170,7 +170,7 @@ pub use history::journal::{
 };
 pub use history::run_record::{Outcome, Run, RunId};
 pub use objects::any_object::{AnyObject, ObjectRef};
-pub use objects::child_labels::{CONTROLLER_LABEL, children_annotation, children_selector};
+pub use objects::child_labels::{CONTROLLER_LABEL, children_selector};
 pub use objects::conditions::{ConditionType, set_conditions};
 pub use objects::merge_patch::merge_patch;
 pub use objects::ownership::{

@@ -42,6 +42,7 @@ use crate::run::context::RunContext;
 /// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
 /// | `Err`, because this replica does not [lead](crate::Class::NotLeader) | after a second | kept |
 /// | `Err`, an [owner is deleted](crate::OwnerDeleted) | when something changes | reset |
+/// | `Err`, because what it read is [out of date](crate::StaleRead) | when the cache has caught up | kept |
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |

@@ -33,7 +33,6 @@ use crate::shutdown::Shutdown;
 use crate::worker::call::{ErasedReconcile, RunResult};
 use crate::worker::catch_up::CatchUp;
 use crate::worker::settle::KeyLease;
-use crate::writes::own_versions::OwnVersions;
 
 /// What all workers of a controller share.
 pub(crate) struct Work<K> {
@@ -156,7 +155,6 @@ impl<K: ObjectType> Work<K> {
             object,
             is_paused: false,
             events: Mutex::default(),
-            own_versions: OwnVersions::default(),
         }
     }
 

@@ -9,7 +9,6 @@ pub(crate) mod answers;
 pub(crate) mod applied;
 pub(crate) mod authorship;
 pub(crate) mod expectations;
-pub(crate) mod own_versions;
 pub(crate) mod request;
 pub(crate) mod server_warnings;
 pub(crate) mod write;

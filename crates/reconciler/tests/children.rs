@@ -5,22 +5,24 @@ mod stage;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    Action, CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext,
-    Watch, WriteOptions, children_annotation, children_selector, is_controlled_by,
+    Action, CONTROLLER_LABEL, ChildrenReport, Class, ControllerBuilder, Error, OwnershipError,
+    RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
 };
-use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
 use stage::{Shown, in_a_run, noting, taken};
 
+/// A builder that declares both kinds, without caches of them.
 fn plain(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
-    builder
+    builder.makes::<ConfigMap>().makes::<Secret>()
 }
 
 fn map(name: &str, value: &str) -> ConfigMap {
@@ -58,12 +60,6 @@ fn maps(client: Client, namespace: &str) -> Api<ConfigMap> {
     Api::namespaced(client, namespace)
 }
 
-async fn note(cluster: &TestCluster, namespace: &str) -> Option<String> {
-    let client = cluster.client().expect("a client");
-    let owner = maps(client, namespace).get("owner").await.expect("it is there");
-    owner.annotations().get(&children_annotation("shops")).cloned()
-}
-
 #[tokio::test]
 async fn what_is_not_wanted_any_more_is_deleted_whatever_its_kind() {
     on_each_cluster(async |cluster| {
@@ -72,11 +68,11 @@ async fn what_is_not_wanted_any_more_is_deleted_whatever_its_kind() {
         let first = make(&cluster, &namespace, &[("a", "1"), ("b", "1")], &["s"]).await;
         let first = first.expect("everything goes");
         assert_eq!((first.created().count(), first.deleted().len()), (3, 0));
-        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1,secrets.v1"));
         let maps = maps(client, &namespace);
         let (owner, a) =
             (maps.get("owner").await.expect("there"), maps.get("a").await.expect("there"));
         assert!(is_controlled_by(&a.metadata, &owner));
+        assert!(owner.annotations().is_empty(), "the owner is not written");
         assert_eq!(a.labels().get(CONTROLLER_LABEL).map(String::as_str), Some("shops"));
 
         let second = make(&cluster, &namespace, &[("a", "1"), ("b", "2")], &[]).await;
@@ -88,8 +84,6 @@ async fn what_is_not_wanted_any_more_is_deleted_whatever_its_kind() {
         let third = make(&cluster, &namespace, &[("b", "2")], &[]).await.expect("everything goes");
         assert_eq!(third.to_string(), format!("deleted configmaps.v1 {namespace}/a"));
         assert_eq!(third.kept().map(|child| child.key.name()).collect::<Vec<_>>(), ["b"]);
-        // There are none left, so nobody has to look for them.
-        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1"));
         assert!(maps.get_opt("owner").await.expect("an answer").is_some());
     })
     .await;
@@ -159,62 +153,6 @@ async fn object_of_somebody_else_is_refused_and_then_nothing_is_deleted() {
     .await;
 }
 
-/// As if the process had crashed between the note and the first Secret.
-#[tokio::test(start_paused = true)]
-async fn kind_is_noted_before_its_first_object_is_made() {
-    let cluster = TestCluster::embedded();
-    let server = cluster.server().expect("it is embedded");
-    let fault = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
-    server.faults().add(fault.verb("patch").resource("secrets"));
-    let made = make(&cluster, "default", &[("a", "1")], &["s"]).await;
-    made.expect_err("the server is down");
-    assert_eq!(note(&cluster, "default").await.as_deref(), Some("configmaps.v1,secrets.v1"));
-}
-
-#[tokio::test]
-async fn retired_kind_is_found_though_the_note_is_lost() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("children").await.expect("a namespace");
-        make(&cluster, &namespace, &[], &["old"]).await.expect("everything goes");
-        let maps = maps(cluster.client().expect("a client"), &namespace);
-        let forget = json!({"metadata": {"annotations": {children_annotation("shops"): null}}});
-        maps.patch("owner", &PatchParams::default(), &Patch::Merge(forget)).await.expect("patched");
-
-        // Without the declaration nobody looks for Secrets.
-        let nothing = make(&cluster, &namespace, &[], &[]).await.expect("everything goes");
-        assert_eq!(nothing.to_string(), "nothing changed");
-        let retire = |builder: ControllerBuilder<ConfigMap>| builder.retires::<Secret>();
-        let (first, second) =
-            in_a_run(&cluster, &namespace, retire, |owner: Arc<ConfigMap>, cx: &RunContext| {
-                Box::pin(async move {
-                    let first = cx.children(&owner).prune().await?;
-                    Ok::<_, Error>((first, cx.children(&owner).prune().await?))
-                })
-            })
-            .await
-            .expect("everything goes");
-        assert_eq!(first.to_string(), format!("deleted secrets.v1 {namespace}/old"));
-        assert_eq!(second.to_string(), "nothing changed");
-    })
-    .await;
-}
-
-/// A kind that the server does not have any more has no objects.
-#[tokio::test]
-async fn note_of_a_kind_that_is_gone_is_forgotten() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("children").await.expect("a namespace");
-        make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
-        let maps = maps(cluster.client().expect("a client"), &namespace);
-        let text = "configmaps.v1,deployments.v1beta1.apps,widgets.v1.gone.example.com";
-        let noted = json!({"metadata": {"annotations": {children_annotation("shops"): text}}});
-        maps.patch("owner", &PatchParams::default(), &Patch::Merge(noted)).await.expect("patched");
-        make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
-        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1"));
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn set_that_is_as_it_should_be_costs_no_request() {
     on_each_cluster(async |cluster| {
@@ -233,8 +171,8 @@ async fn set_that_is_as_it_should_be_costs_no_request() {
                 let wanted = || ["a", "b"].map(secret);
                 let made = cx.children(&owner).apply_all(wanted()).prune().await?;
                 assert_eq!(made.created().count(), 2);
-                // The note, a look at each name, and the two.
-                let requests = ["PATCH owner", "GET a", "PATCH a", "GET b", "PATCH b"];
+                // A look at each name, and the two.
+                let requests = ["GET a", "PATCH a", "GET b", "PATCH b"];
                 assert_eq!(taken(&sent), requests);
                 for child in made.children() {
                     shown.wait_for(child.decode::<DynamicObject>()?.resource_version()).await;
@@ -263,7 +201,7 @@ async fn set_that_is_as_it_should_be_costs_no_request() {
 
                 // One is not wanted any more.
                 let last = cx.children(&owner).apply(secret("a")).prune().await?;
-                assert_eq!(taken(&sent), ["DELETE b"]);
+                assert_eq!(taken(&sent), ["GET owner", "DELETE b"]);
                 assert_eq!(last.deleted().len(), 1);
                 Ok::<(), Error>(())
             })
@@ -274,54 +212,13 @@ async fn set_that_is_as_it_should_be_costs_no_request() {
     .await;
 }
 
-#[tokio::test]
-async fn owner_can_be_written_with_the_version_from_before_the_note() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("children").await.expect("a namespace");
-        let written =
-            in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
-                Box::pin(async move {
-                    cx.children(&owner).apply(secret("a")).prune().await?;
-                    let mut new = ConfigMap::clone(&owner);
-                    new.labels_mut().insert("ready".into(), "yes".into());
-                    cx.live().update(&owner, &new).await
-                })
-            })
-            .await
-            .expect("no conflict");
-        assert!(written.annotations().contains_key(&children_annotation("shops")));
-        assert!(written.labels().contains_key("ready"));
-    })
-    .await;
-}
-
-/// Somebody else has written the owner, so the note is made from what is there now.
-#[tokio::test]
-async fn note_is_written_though_the_owner_is_old() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("children").await.expect("a namespace");
-        in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let note =
-                    json!({"metadata": {"annotations": {children_annotation("shops"): "configmaps.v1"}}});
-                let maps =
-                    maps(cx.client().clone(), owner.namespace().as_deref().unwrap_or_default());
-                maps.patch("owner", &PatchParams::default(), &Patch::Merge(note)).await?;
-                cx.children(&owner).apply(secret("a")).apply(map("b", "1")).prune().await
-            })
-        })
-        .await
-        .expect("everything goes");
-        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1,secrets.v1"));
-    })
-    .await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn child_that_cannot_be_owned_is_refused_before_anything_is_sent() {
     let cluster = TestCluster::embedded();
     let (client, sent) = noting(&cluster.client().expect("a client"));
-    let with_client = move |builder: ControllerBuilder<ConfigMap>| builder.client(client);
+    let with_client = move |builder: ControllerBuilder<ConfigMap>| {
+        plain(builder).makes::<Namespace>().client(client)
+    };
     let told =
         in_a_run(&cluster, "default", with_client, |owner: Arc<ConfigMap>, cx: &RunContext| {
             Box::pin(async move {
@@ -384,7 +281,7 @@ async fn children_may_be_of_kinds_that_are_known_at_run_time() {
 }
 
 #[tokio::test]
-async fn dry_run_makes_no_child_and_no_note() {
+async fn dry_run_makes_no_child() {
     on_each_cluster(async |cluster| {
         let namespace = cluster.namespace("children").await.expect("a namespace");
         let report =
@@ -398,7 +295,6 @@ async fn dry_run_makes_no_child_and_no_note() {
             .expect("everything goes");
         assert_eq!(report.created().count(), 1);
         assert!(secrets(&cluster, &namespace).get_opt("a").await.expect("an answer").is_none());
-        assert_eq!(note(&cluster, &namespace).await, None);
     })
     .await;
 }
@@ -408,7 +304,7 @@ async fn two_controllers_of_one_owner_keep_their_sets_apart() {
     on_each_cluster(async |cluster| {
         let namespace = cluster.namespace("children").await.expect("a namespace");
         make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
-        let other = |builder: ControllerBuilder<ConfigMap>| builder.name("others");
+        let other = |builder: ControllerBuilder<ConfigMap>| plain(builder).name("others");
         in_a_run(&cluster, &namespace, other, |owner: Arc<ConfigMap>, cx: &RunContext| {
             Box::pin(async move { cx.children(&owner).apply(secret("b")).prune().await })
         })
@@ -418,10 +314,219 @@ async fn two_controllers_of_one_owner_keep_their_sets_apart() {
         let again = make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
         assert_eq!(again.to_string(), "nothing changed");
         secrets(&cluster, &namespace).get("b").await.expect("it is the other's");
-        let owner = maps(cluster.client().expect("a client"), &namespace).get("owner").await;
-        let notes = owner.expect("the owner").annotations().clone();
-        assert_eq!(notes[&children_annotation("shops")], "configmaps.v1");
-        assert_eq!(notes[&children_annotation("others")], "secrets.v1");
+    })
+    .await;
+}
+
+/// What an owner says costs nothing: what is looked at is declared.
+#[tokio::test]
+async fn prune_lists_each_declared_kind_once_whatever_the_owner_says() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[], &["old"]).await.expect("everything goes");
+        let maps = maps(cluster.client().expect("a client"), &namespace);
+        let kinds: Vec<_> = (0..100).map(|number| format!("k{number}.v1.example.com")).collect();
+        let noted = json!({"children.windlass.dev/shops": kinds.join(",")});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": noted}}));
+        maps.patch("owner", &PatchParams::default(), &patch).await.expect("patched");
+
+        let (client, sent) = noting(&cluster.client().expect("a client"));
+        let declared = move |builder: ControllerBuilder<ConfigMap>| {
+            // Once, in whichever form it is declared.
+            plain(builder).makes_of(&Resource::of::<Secret>()).retires::<Secret>().client(client)
+        };
+        let pruned =
+            in_a_run(&cluster, &namespace, declared, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move { cx.children(&owner).prune().await })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(pruned.to_string(), format!("deleted secrets.v1 {namespace}/old"));
+        let lists = |line: &String| matches!(line.as_str(), "GET configmaps" | "GET secrets");
+        let (listed, others): (Vec<_>, Vec<_>) = taken(&sent).into_iter().partition(lists);
+        assert_eq!(listed, ["GET configmaps", "GET secrets"]);
+        assert_eq!(others.last().map(String::as_str), Some("DELETE old"), "{others:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_of_an_undeclared_kind_is_refused_with_the_line_to_add() {
+    let cluster = TestCluster::embedded();
+    let (client, sent) = noting(&cluster.client().expect("a client"));
+    let with_client =
+        move |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>().client(client);
+    let refused =
+        in_a_run(&cluster, "default", with_client, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let children = cx.children(&owner).apply(secret("a"));
+                let refused = children.apply(Service::default()).prune().await;
+                assert_eq!(taken(&sent), [""; 0]);
+                refused.expect_err("it is refused")
+            })
+        })
+        .await;
+    assert_eq!(refused.class(), Class::Terminal);
+    let line = "add .makes::<Service>() to its builder, or .owns(Watch::<Service>::new())";
+    assert!(refused.to_string().contains(line), "{refused}");
+}
+
+/// Two owners, and one that does not exist any more for this controller.
+#[tokio::test]
+async fn retired_kind_is_listed_once_and_deleted_by_each_owner() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[("kept", "1")], &["old"]).await.expect("everything goes");
+        let secrets = secrets(&cluster, &namespace);
+        let foreign = json!({
+            "metadata": {"name": "foreign", "labels": {CONTROLLER_LABEL: "shops"}},
+        });
+        let foreign: Secret = serde_json::from_value(foreign).expect("an object");
+        secrets.create(&PostParams::default(), &foreign).await.expect("made");
+
+        // Without the declaration nobody looks for Secrets.
+        let only_maps = |builder: ControllerBuilder<ConfigMap>| builder.makes::<ConfigMap>();
+        let nothing =
+            in_a_run(&cluster, &namespace, only_maps, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move { cx.children(&owner).apply(map("kept", "1")).prune().await })
+            })
+            .await;
+        assert_eq!(nothing.expect("everything goes").to_string(), "nothing changed");
+
+        let (client, sent) = noting(&cluster.client().expect("a client"));
+        let retire = move |builder: ControllerBuilder<ConfigMap>| {
+            builder.makes::<ConfigMap>().retires::<Secret>().client(client)
+        };
+        let (first, second) =
+            in_a_run(&cluster, &namespace, retire, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let wanted = || cx.children(&owner).apply(map("kept", "1"));
+                    let first = wanted().prune().await?;
+                    Ok::<_, Error>((first, wanted().prune().await?))
+                })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(first.to_string(), format!("deleted secrets.v1 {namespace}/old"));
+        assert_eq!(second.to_string(), "nothing changed");
+        let lists = taken(&sent).into_iter().filter(|line| line == "GET secrets").count();
+        assert_eq!(lists, 1);
+        secrets.get("foreign").await.expect("nobody's is not deleted");
+    })
+    .await;
+}
+
+/// The list is only where to look: somebody has taken the object over since then.
+#[tokio::test]
+async fn leftover_that_changed_hands_after_it_was_listed_is_not_deleted() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[], &["a", "b"]).await.expect("everything goes");
+        let retire = |builder: ControllerBuilder<ConfigMap>| builder.retires::<Secret>();
+        let theirs = secrets(&cluster, &namespace);
+        let other = theirs.clone();
+        let pruned =
+            in_a_run(&cluster, &namespace, retire, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    // This lists them.
+                    let dry = cx.children(&owner).with(WriteOptions::new().dry_run());
+                    assert_eq!(dry.prune().await?.deleted().len(), 2);
+                    let patch = json!({"metadata": {"ownerReferences": null}});
+                    other.patch("b", &PatchParams::default(), &Patch::Merge(patch)).await?;
+                    cx.children(&owner).prune().await
+                })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(pruned.to_string(), format!("deleted secrets.v1 {namespace}/a"));
+        theirs.get("b").await.expect("it is not deleted");
+    })
+    .await;
+}
+
+/// A kind that the server does not have has no objects.
+#[tokio::test]
+async fn declared_kind_that_the_server_does_not_have_is_no_error() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let resource = |group: &str, version: &str, kind: &str| {
+            Resource::new(
+                &ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+                true,
+            )
+        };
+        let declared = move |builder: ControllerBuilder<ConfigMap>| {
+            let gone = resource("gone.example.com", "v1", "Widget");
+            let other_version = resource("apps", "v1beta1", "Deployment");
+            plain(builder).makes_of(&gone).makes_of(&other_version)
+        };
+        let made =
+            in_a_run(&cluster, &namespace, declared, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move { cx.children(&owner).apply(secret("a")).prune().await })
+            });
+        assert_eq!(made.await.expect("everything goes").created().count(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn undeclared_kinds_are_found_only_where_they_are_named() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let any = |builder: ControllerBuilder<ConfigMap>| builder.makes_any();
+        let told = in_a_run(&cluster, &namespace, any, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let children = || cx.children(&owner);
+                children().apply(secret("a")).apply(secret("b")).prune().await?;
+                let same_kind = children().apply(secret("a")).prune().await?.to_string();
+                let unnamed = children().prune().await?.to_string();
+                let named = children().prune_of(&Resource::of::<Secret>()).prune().await?;
+                Ok::<_, Error>([same_kind, unnamed, named.to_string()])
+            })
+        })
+        .await
+        .expect("everything goes");
+        let deleted = |name: &str| format!("deleted secrets.v1 {namespace}/{name}");
+        assert_eq!(told, [deleted("b"), "nothing changed".to_owned(), deleted("a")]);
+    })
+    .await;
+}
+
+/// A cluster-scoped owner may have children in any namespace, and cluster-scoped ones.
+#[tokio::test]
+async fn children_of_a_cluster_scoped_owner_are_found_wherever_they_are() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let name = |role: &str| format!("{namespace}-{role}");
+        let role = |name: &str| -> ClusterRole {
+            serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
+        };
+        let owner = roles.create(&PostParams::default(), &role(&name("owner"))).await;
+        let owner = owner.expect("made");
+        let (child, scope) = (role(&name("child")), namespace.clone());
+        let declared = |builder: ControllerBuilder<ConfigMap>| {
+            builder.makes::<ClusterRole>().makes::<Secret>()
+        };
+        let told =
+            in_a_run(&cluster, &namespace, declared, |_: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let mut secret = secret("a");
+                    secret.metadata.namespace = Some(scope);
+                    let made = cx.children(&owner).apply(child).apply(secret).prune().await?;
+                    assert_eq!(made.created().count(), 2);
+                    Ok::<_, Error>(cx.children(&owner).prune().await?.to_string())
+                })
+            })
+            .await
+            .expect("everything goes");
+        let expected = format!(
+            "deleted clusterroles.v1.rbac.authorization.k8s.io {}; deleted secrets.v1 {namespace}/a",
+            name("child")
+        );
+        assert_eq!(told, expected);
+        roles.delete(&name("owner"), &DeleteParams::default()).await.expect("deleted");
     })
     .await;
 }
@@ -439,7 +544,8 @@ async fn controller_with_the_default_name_has_no_children() {
             Ok(Action::Done)
         })
     });
-    let running = stage::run(client, makes);
+    let with_secrets = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();
+    let running = stage::run_with(client, with_secrets, makes);
     let error = errors.recv().await.expect("a run");
     assert!(error.contains("ControllerBuilder::name"), "{error}");
     running.end().await.expect("it stops");

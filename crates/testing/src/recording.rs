@@ -164,21 +164,21 @@ fn written(sent_by: &SentBy, body: &[u8]) -> Written {
     let metadata = &body["metadata"];
     let preconditions = [&metadata["uid"], &metadata["resourceVersion"], &body["preconditions"]];
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-    let blocked = owners.filter(|owner| owner["blockOwnerDeletion"] == true);
-    let resources = blocked.filter_map(|owner| {
+    let owners = owners.filter_map(|owner| {
         let group = owner["apiVersion"].as_str()?.rsplit_once('/').map_or("", |(group, _)| group);
-        sent_by.watched(group, owner["kind"].as_str()?)
+        let resource = sent_by.watched(group, owner["kind"].as_str()?)?;
+        Some(Owner {
+            group: resource.group().to_owned(),
+            plural: resource.plural().to_owned(),
+            is_namespaced: resource.is_namespaced(),
+            is_controller: owner["controller"] == true,
+            is_blocked: owner["blockOwnerDeletion"] == true,
+        })
     });
     Written {
         is_child: metadata["labels"][CONTROLLER_LABEL].is_string(),
         is_conditional: preconditions.iter().any(|one| !one.is_null()),
-        blocks: resources
-            .map(|resource| Owner {
-                group: resource.group().to_owned(),
-                plural: resource.plural().to_owned(),
-                is_namespaced: resource.is_namespaced(),
-            })
-            .collect(),
+        owners: owners.collect(),
     }
 }
 

@@ -91,6 +91,9 @@ impl Reconcile<Service> for EndpointSlices {
         for (old, new) in &changes.update {
             cx.live().update(&**old, new).await?;
         }
+        if !changes.delete.is_empty() {
+            cx.confirm(&*service).await?;
+        }
         for slice in &changes.delete {
             cx.live().delete(&**slice).await?;
         }

@@ -126,6 +126,7 @@ impl Jobs {
     /// them, or all but those of the job with the uid `kept`.
     async fn release(&self, cx: &RunContext, kept: Option<&str>) -> Result<(), Error> {
         let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
+        let mut orphaned = Vec::new();
         for pod in &self.pods.in_namespace(namespace) {
             let owner = pod.head().controller();
             let is_ours = owner.is_some_and(|owner| owner.kind == "Job" && owner.name == name);
@@ -135,6 +136,17 @@ impl Jobs {
             let pod = pod.get()?;
             let owner = controller(&pod.metadata).map(|owner| owner.uid.as_str());
             if is_tracked(&pod) && (kept.is_none() || owner != kept) {
+                orphaned.push(pod);
+            }
+        }
+        if orphaned.is_empty() {
+            return Ok(());
+        }
+        // The cache of jobs may lack a new one, which will count its pods.
+        let live = cx.live::<Job>().get(cx.key()).await?.and_then(|job| job.uid());
+        for pod in orphaned {
+            let owner = controller(&pod.metadata).map(|owner| owner.uid.as_str());
+            if live.is_none() || owner != live.as_deref() {
                 untrack(cx, &pod).await?;
             }
         }

@@ -93,6 +93,10 @@ impl ReplicaSets {
             cx.event(set).normal("SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
+        if excess > 0 {
+            // A newer version of it may ask for more.
+            cx.confirm(set).await?;
+        }
         for pod in ranking::to_delete(active, excess) {
             cx.live().delete(&*pod).await?;
             cx.event(set).normal("SuccessfulDelete", format!("Deleted pod: {}", pod.name_any()));

@@ -84,7 +84,10 @@ impl Kinds {
     }
 
     /// The resource of a kind: as it is watched, or else as the server says.
-    async fn find(&self, reference: &Reference, cx: &RunContext) -> Result<Resource, Error> {
+    ///
+    /// # Errors
+    /// Returns an error if the server does not know the kind, or does not answer.
+    pub async fn find(&self, reference: &Reference, cx: &RunContext) -> Result<Resource, Error> {
         let watched =
             |state: &State| Some(state.watched.get(&kind_of(reference))?.resource.clone());
         if let Some(resource) = watched(&self.lock()) {

@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 use windlass::informer::Resource;
 use windlass::prelude::*;
 use windlass::reconciler::{
-    ChildrenReport, Class, ControllerBuilder, InPlan, is_controlled_by, remove_owner,
+    Children, ChildrenReport, Class, ControllerBuilder, InPlan, is_controlled_by, remove_owner,
 };
 
 use crate::kinds::Kinds;
@@ -39,30 +39,26 @@ pub fn operator() -> (ControllerBuilder<ResourceSync>, Finalized<ResourceSync, S
     let syncs = Watch::<ResourceSync>::new()
         .options(|informer| informer.index(ByReference))
         .when(is_relevant);
-    let controller = Controller::of(syncs).name(NAME).in_plan(InPlan::Run);
+    // Which kinds its targets have is only known in a run; the status of a sync says where to look.
+    let controller = Controller::of(syncs).name(NAME).makes_any().in_plan(InPlan::Run);
     let kinds = Kinds::new(controller.handle());
     (controller, Finalized::new(FINALIZER, Syncs { kinds }))
 }
 
 impl Finalize<ResourceSync> for Syncs {
     async fn reconcile(&self, sync: Arc<ResourceSync>, cx: &RunContext) -> Result<Action, Error> {
+        let sync = status::note_target(sync, cx).await?;
         match self.make_target(&sync, cx).await {
             Ok(done) => {
-                status::write(&sync, READY.yes("Synced", "the target is up to date"), cx).await?;
+                let synced = READY.yes("Synced", "the target is up to date");
+                status::write_synced(&sync, synced, cx).await?;
                 if done.has_changed() {
                     cx.event(&sync).normal("Synced", done.to_string());
                 }
                 Ok(Action::Done)
             }
             // Somebody else wrote meanwhile, leads, or has deleted the sync: the next run will do.
-            Err(error)
-                if matches!(
-                    error.class(),
-                    Class::Conflict | Class::NotLeader | Class::OwnerDeleted
-                ) =>
-            {
-                Err(error)
-            }
+            Err(error) if is_for_the_next_run(&error) => Err(error),
             Err(error) => tell(&sync, error, cx).await,
         }
     }
@@ -81,7 +77,7 @@ impl Finalize<ResourceSync> for Syncs {
                 Ok(Action::RequeueAfter(GONE_WITHIN))
             }
             // Somebody else wrote meanwhile, or leads: the next run will do.
-            Err(error) if matches!(error.class(), Class::Conflict | Class::NotLeader) => Err(error),
+            Err(error) if is_for_the_next_run(&error) => Err(error),
             // Not if the target shall stay: it still has its owner, so it would be deleted.
             Err(error) if is_forced && !sync.asks_for(DISABLE_TARGET_DELETION) => {
                 cx.event(&sync).warning("TargetLeft", error.to_string());
@@ -115,8 +111,26 @@ impl Syncs {
         let target = mapping::target(&spec.target, &spec.mappings, &source)?;
         // It gets an owner reference to the sync. An object that belongs to somebody else is
         // refused, and so is a cluster-scoped one, which cannot have such an owner.
-        let made = cx.children(sync).apply_of(&target_kind, target).prune().await;
-        made.map_err(without_values)
+        let children = self.with_older_targets(sync, cx).await?.apply_of(&target_kind, target);
+        children.prune().await.map_err(without_values)
+    }
+
+    /// The set of a sync, which looks for targets of every kind that it may have had.
+    async fn with_older_targets<'a>(
+        &self,
+        sync: &ResourceSync,
+        cx: &'a RunContext,
+    ) -> Result<Children<'a>, Error> {
+        let mut children = cx.children(sync);
+        for target in sync.status.iter().flat_map(|status| &status.targets) {
+            match self.kinds.find(target, cx).await {
+                Ok(kind) => children = children.prune_of(&kind),
+                // There are no objects of a kind that the server does not know.
+                Err(error) if is_unknown_kind(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(children)
     }
 
     /// Deletes the target, or lets go of it. Returns whether nothing is left to do.
@@ -138,7 +152,7 @@ impl Syncs {
             }
             return Ok(true);
         }
-        let done = cx.children(sync).prune().await?;
+        let done = self.with_older_targets(sync, cx).await?.prune().await?;
         if done.has_changed() {
             cx.event(sync).normal("TargetDeleted", done.to_string());
         }
@@ -146,6 +160,13 @@ impl Syncs {
         let left = cx.live_of::<DynamicObject>(kind).get(&key).await?;
         Ok(!left.is_some_and(|target| is_controlled_by(&target.metadata, sync)))
     }
+}
+
+fn is_for_the_next_run(error: &Error) -> bool {
+    matches!(
+        error.class(),
+        Class::Conflict | Class::NotLeader | Class::StaleRead | Class::OwnerDeleted
+    )
 }
 
 /// An object from its cache. The cache may be so new that it is not complete, so the server is

@@ -1,5 +1,6 @@
 //! What the condition of a sync says, and what follows an error.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -73,6 +74,41 @@ pub fn without_values(error: Error) -> Error {
         }
         _ => error,
     }
+}
+
+/// Notes in the status that a target of this kind may exist from now on, unless it says so already.
+/// Returns the sync as it is then.
+///
+/// # Errors
+/// Returns the error of the server.
+pub async fn note_target(
+    sync: Arc<ResourceSync>,
+    cx: &RunContext,
+) -> Result<Arc<ResourceSync>, Error> {
+    let mut new = ResourceSync::clone(&sync);
+    let (target, targets) = (&sync.spec.target, &mut new.status.get_or_insert_default().targets);
+    if targets.iter().any(|noted| noted.is_same_kind(target)) {
+        return Ok(sync);
+    }
+    targets.push(target.clone());
+    Ok(Arc::new(cx.live().update_status(&sync, &new).await?))
+}
+
+/// Writes the condition, and that there are no targets but that of the spec.
+///
+/// # Errors
+/// Returns the error of the server.
+pub async fn write_synced(
+    sync: &ResourceSync,
+    condition: Condition,
+    cx: &RunContext,
+) -> Result<(), Error> {
+    let mut new = sync.clone();
+    let status = new.status.get_or_insert_default();
+    status.targets.retain(|noted| noted.is_same_kind(&sync.spec.target));
+    set_conditions(&mut status.conditions, sync.metadata.generation, [condition]);
+    cx.live().update_status(sync, &new).await?;
+    Ok(())
 }
 
 /// Writes the condition, unless the status says so already. Returns whether it is new.

@@ -85,6 +85,11 @@ pub struct ResourceSyncStatus {
     #[serde(default)]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
+    /// The targets that may have been made, one of each kind. A target is noted before it is made,
+    /// and the others are forgotten when they are deleted.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub targets: Vec<Reference>,
 }
 
 impl ResourceSync {
@@ -104,6 +109,11 @@ impl ResourceSync {
 }
 
 impl Reference {
+    /// Whether both are of one kind.
+    pub fn is_same_kind(&self, other: &Self) -> bool {
+        self.api_version == other.api_version && self.kind == other.kind
+    }
+
     /// Its kind, for discovery.
     pub fn group_version_kind(&self) -> GroupVersionKind {
         let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", &self.api_version));

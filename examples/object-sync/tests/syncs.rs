@@ -42,8 +42,8 @@ async fn first_sync_writes_what_is_needed_and_another_start_changes_nothing() {
     let (controller, reconciler) = operator();
     let writes = cluster.run_until_quiet(controller, reconciler).await;
     let expected = [
-        "patch resourcesyncs default/sync", // the finalizer
-        "patch resourcesyncs default/sync", // the note of the kind
+        "patch resourcesyncs default/sync",        // the finalizer
+        "patch resourcesyncs/status default/sync", // the note of the target
         "patch configmaps default/target",
         "patch resourcesyncs/status default/sync",
     ];

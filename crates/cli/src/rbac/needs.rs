@@ -90,7 +90,7 @@ fn of_request(request: &Request, test: Option<&str>) -> Vec<Shown> {
         let why = ", which created the object";
         all.push(shown(right_of(&request.target, "create"), why));
     }
-    let Written { is_child, is_conditional, blocks } = &request.written;
+    let Written { is_child, is_conditional, owners } = &request.written;
     if *is_child || *is_conditional {
         let why = ", and reads it again after a conflict";
         all.push(shown(right_of(&request.target, "get"), why));
@@ -103,16 +103,22 @@ fn of_request(request: &Request, test: Option<&str>) -> Vec<Shown> {
             all.push(shown(Right { name: None, ..right_of(&request.target, verb) }, why));
         }
     }
-    for Owner { group, plural, is_namespaced } in blocks {
-        let right = Right {
-            verb: "update".to_owned(),
+    for Owner { group, plural, is_namespaced, is_controller, is_blocked } in owners {
+        let right = |verb: &str, subresource: Option<&str>| Right {
+            verb: verb.to_owned(),
             group: group.clone(),
             plural: plural.clone(),
-            subresource: Some("finalizers".to_owned()),
+            subresource: subresource.map(str::to_owned),
             scope: if *is_namespaced { RightScope::Watched } else { RightScope::Cluster },
             name: None,
         };
-        all.push(shown(right, ", which blocks the deletion of its owner"));
+        if *is_child && *is_controller {
+            all.push(shown(right("get", None), ", and reads its owner before it deletes one"));
+        }
+        if *is_blocked {
+            let right = right("update", Some("finalizers"));
+            all.push(shown(right, ", which blocks the deletion of its owner"));
+        }
     }
     all
 }
@@ -412,14 +418,19 @@ mod tests {
         assert_eq!(reasons(&child)[0], again);
 
         let (group, plural) = ("example.com".to_owned(), "websites".to_owned());
-        let owner = Owner { group, plural, is_namespaced: true };
-        child.written = Written { is_child: true, is_conditional: false, blocks: vec![owner] };
+        let (is_namespaced, is_controller, is_blocked) = (true, true, true);
+        let owner = Owner { group, plural, is_namespaced, is_controller, is_blocked };
+        child.written = Written { is_child: true, is_conditional: false, owners: vec![owner] };
         let unwanted = ", and deletes such children when they are not wanted any more";
         let expected = [
             again,
             ("create deployments.apps".to_owned(), reason(", and creates it if it is gone")),
             ("patch deployments.apps".to_owned(), reason("")),
             ("delete deployments.apps".to_owned(), reason(unwanted)),
+            (
+                "get websites.example.com".to_owned(),
+                reason(", and reads its owner before it deletes one"),
+            ),
             (
                 "update websites.example.com/finalizers".to_owned(),
                 reason(", which blocks the deletion of its owner"),

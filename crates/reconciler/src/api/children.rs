@@ -1,24 +1,28 @@
 //! The objects that a controller makes for an owner, as a set.
 //!
 //! ```text
-//!  prune: 1. note the kinds at the owner    so that a crash does not lose one
-//!         2. look what is there             in the caches, or at the server
-//!         3. apply what is wanted           in the order given
-//!         4. delete the rest                only if everything was applied
-//!         5. forget kinds without objects
+//!  prune: 1. look what is there      of the declared kinds, in the caches or at the server
+//!         2. apply what is wanted    in the order given
+//!         3. confirm the owner       if there is a rest: it may ask for other things by now
+//!         4. delete the rest         only if everything was applied
 //! ```
+//!
+//! The builder of the controller [declares](kinds) which kinds these are. Nothing is stored about
+//! them, so a crash between two requests loses nothing: the next prune looks again.
 //!
 //! An object belongs to the set if the owner is its controller, by uid, and it has the label
 //! [`CONTROLLER_LABEL`] with the name of this controller. The reference alone is not enough: two
 //! controllers may make objects for one owner. And a label is better than the field manager: it can
 //! be selected, and caches have it, while they drop `managedFields`. Nothing else is ever deleted.
 //!
-//! Reading order: this file, `kinds` (what is noted), `existing` (what is there), `report`.
+//! Reading order: this file, `kinds` (what is declared), `owner`, `existing` (what is there),
+//! `retired` (what an earlier version has left), `report`.
 
 mod existing;
-mod kinds;
-mod note;
+pub(crate) mod kinds;
+mod owner;
 mod report;
+pub(crate) mod retired;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,10 +40,9 @@ use crate::objects::any_object::{AnyObject, ObjectRef};
 use crate::objects::child_labels::{CONTROLLER_LABEL, label_value};
 use crate::run::context::RunContext;
 use existing::Present;
-use kinds::Kinds;
-use note::OwnerNote;
+use kinds::is_same;
+use owner::SetOwner;
 
-pub(crate) use existing::CHECKED_OWNERS_MAX;
 pub use report::{Child, ChildrenReport, DeletedChild};
 
 /// The objects that a controller makes for an owner. See
@@ -72,15 +75,20 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 ///
 /// - What is added is applied in that order, by server-side apply, with `owner` as its controller.
 ///   It gets the label [`CONTROLLER_LABEL`], and the namespace of the owner if it has none.
-/// - What this controller has made for this owner before, of whichever kind, and what is not in the
-///   set any more, is deleted. Nothing of anybody else is touched: an object that exists and that
-///   the owner does not control is refused.
-/// - The kinds are noted at the owner in the annotation of
-///   [`children_annotation`](crate::children_annotation), before the first object of a kind is
-///   made. So the account needs the right to patch owners, and to delete each kind. What an earlier
-///   version made with [`Live::apply_owned`](crate::Live::apply_owned) has no label, and is not
-///   deleted unless it was part of a set once.
-///
+/// - What this controller has made for this owner before, and what is not in the set any more, is
+///   deleted. Nothing of anybody else is touched: an object that exists and that the owner does not
+///   control is refused.
+/// - The kinds of children are declared at the builder: by
+///   [`owns`](crate::ControllerBuilder::owns), [`makes`](crate::ControllerBuilder::makes),
+///   [`makes_of`](crate::ControllerBuilder::makes_of) or
+///   [`makes_any`](crate::ControllerBuilder::makes_any), and kinds that only an earlier version
+///   made by [`retires`](crate::ControllerBuilder::retires). Objects of all of these are found and
+///   deleted when they are not wanted any more, and an object of another kind is refused.
+/// - Before the first deletion, the metadata of the owner is read from the server: a cache that
+///   lags behind does not delete what a newer version of the owner asks for. See
+///   [`RunContext::confirm`].
+/// - What an earlier version made with [`Live::apply_owned`](crate::Live::apply_owned) has no
+///   label, and is not deleted unless it was part of a set once.
 /// - Nothing is made for an owner that is being deleted: [`prune`](Self::prune) returns
 ///   [`OwnerDeleted`](crate::OwnerDeleted), which ends the run without being a failure. A set to
 ///   which nothing was added still deletes what there is.
@@ -88,16 +96,18 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 /// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
 /// if it has not changed since it was last applied, not even its status. For others, and if their
 /// cache has a label selector other than [`children_selector`](crate::children_selector), each
-/// object is applied and each kind is listed.
+/// object is applied, and each prune lists each kind by its label, in the namespace of the owner.
 ///
 /// An owner has one set of each controller: a second set would delete what the first has made.
 #[must_use = "nothing is applied before `prune` is called"]
 pub struct Children<'a> {
     cx: &'a RunContext,
-    owner: Result<OwnerNote<'a>, Error>,
+    owner: Result<SetOwner<'a>, Error>,
     /// The first thing that is wrong with what was added.
     mistake: Option<Error>,
     wanted: Vec<Wanted>,
+    /// Kinds to look at, besides those that are declared.
+    pruned: Vec<Resource>,
     options: WriteOptions<'a>,
 }
 
@@ -118,8 +128,14 @@ impl RunContext {
 
 impl<'a> Children<'a> {
     fn new<O: AnyObject>(cx: &'a RunContext, owner: &O) -> Self {
-        let owner = OwnerNote::new(cx, owner);
-        Self { cx, owner, mistake: None, wanted: Vec::new(), options: WriteOptions::new() }
+        Self {
+            cx,
+            owner: SetOwner::new(cx, owner),
+            mistake: None,
+            wanted: Vec::new(),
+            pruned: Vec::new(),
+            options: WriteOptions::new(),
+        }
     }
 
     /// How objects are applied and deleted. Call it before objects are added.
@@ -152,12 +168,21 @@ impl<'a> Children<'a> {
         self
     }
 
+    /// Looks for children of this kind, too, and deletes those that are not in the set. For a kind
+    /// that is neither declared nor in the set: see
+    /// [`makes_any`](crate::ControllerBuilder::makes_any).
+    pub fn prune_of(mut self, resource: &Resource) -> Self {
+        self.pruned.push(resource.clone());
+        self
+    }
+
     fn add<T: kube::Resource + Serialize>(
         &mut self,
         resource: &Resource,
         mut child: T,
     ) -> Result<(), Error> {
-        let Ok(OwnerNote { owner, .. }) = &self.owner else { return Ok(()) };
+        let Ok(SetOwner { owner, .. }) = &self.owner else { return Ok(()) };
+        self.cx.core.child_kinds.check(self.cx.controller(), resource)?;
         let meta = child.meta_mut();
         if resource.is_namespaced() && meta.namespace.as_deref().is_none_or(str::is_empty) {
             meta.namespace = owner.namespace().map(str::to_owned);
@@ -177,13 +202,15 @@ impl<'a> Children<'a> {
     /// Returns the first error, and then does nothing more: if an object cannot be applied, none is
     /// deleted. An [`OwnershipError`](crate::OwnershipError) says if an object belongs to somebody
     /// else, or cannot be owned, [`OwnerDeleted`](crate::OwnerDeleted) if the owner is being
-    /// deleted and objects were added. A run that is repeated goes on where this one ended.
+    /// deleted and objects were added, and a [`StaleRead`](crate::StaleRead) if something would have
+    /// to be deleted but the owner has [changed](RunContext::confirm) since the run saw it. A run
+    /// that is repeated goes on where this one ended.
     ///
     /// # Cancel safety
     /// Dropping it half-way leaves a part of the work done. The next run does the rest.
     pub async fn prune(self) -> Result<ChildrenReport, Error> {
-        let Self { cx, owner, mistake, wanted, options } = self;
-        let mut owner = owner?;
+        let Self { cx, owner, mistake, wanted, pruned, options } = self;
+        let owner = owner?;
         if !cx.core.is_named {
             return Err(unnamed(cx.controller()));
         }
@@ -191,11 +218,8 @@ impl<'a> Children<'a> {
             return Err(mistake);
         }
         let access = |resource: &Resource| Access { cx, resource: resource.clone(), options };
-        let kinds = Kinds::of(wanted.iter().map(|wanted| wanted.resource.clone()));
-        if !options.is_dry {
-            owner.write(|noted| noted.union(&kinds)).await?;
-        }
-        let present = owner.find_existing(&kinds).await?;
+        let more: Vec<_> = wanted.iter().map(|one| &one.resource).chain(&pruned).collect();
+        let present = owner.find_existing(&more).await?;
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {
@@ -210,10 +234,12 @@ impl<'a> Children<'a> {
 
         let mut deleted = Vec::new();
         for Present { resource, head } in &present {
-            let is_match = |wanted: &Wanted| {
-                kinds::is_same(&wanted.resource, resource) && wanted.key == *head.key()
-            };
+            let is_match =
+                |wanted: &Wanted| is_same(&wanted.resource, resource) && wanted.key == *head.key();
             if head.deletion_timestamp().is_none() && !wanted.iter().any(is_match) {
+                if deleted.is_empty() {
+                    owner.confirm().await?;
+                }
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();
                 let access = Access { cx, resource: resource.clone(), options };
@@ -221,9 +247,6 @@ impl<'a> Children<'a> {
                 access.delete(head.key(), &uid, Some(&version)).await?;
                 deleted.push(DeletedChild { resource: resource.clone(), key: head.key().clone() });
             }
-        }
-        if !options.is_dry {
-            owner.forget_empty(&kinds, &present).await?;
         }
         Ok(ChildrenReport { children, deleted })
     }

@@ -8,16 +8,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hashlink::LruCache;
 use jiff::Timestamp;
 use kube::Client;
-use parking_lot::Mutex;
 use tracing::Span;
 use windlass_indexer::{ObjectKey, ObjectType};
-use windlass_informer::{InformerError, Resource, SharedInformerFactory};
+use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Builder as QueueBuilder, InvalidConfig, RateLimiter, WorkQueue};
 
-use crate::api::children::CHECKED_OWNERS_MAX;
+use crate::api::children::kinds::ChildKinds;
+use crate::api::children::retired::RetiredChildren;
 use crate::cause::Cause;
 use crate::controller::Controller;
 use crate::controller::defaults::ControllerDefaults;
@@ -83,7 +82,7 @@ pub struct ControllerBuilder<K> {
     defaults: ControllerDefaults,
     client: Option<Client>,
     recorder: Option<Recorder>,
-    retired: Vec<Resource>,
+    child_kinds: ChildKinds,
     span: Option<MakeSpan>,
     in_plan: Option<InPlan>,
     #[cfg(feature = "prometheus")]
@@ -148,7 +147,7 @@ impl<K: ObjectType> Controller<K> {
             defaults: ControllerDefaults::new(),
             client: None,
             recorder: None,
-            retired: Vec::new(),
+            child_kinds: ChildKinds::default(),
             span: None,
             in_plan: None,
             #[cfg(feature = "prometheus")]
@@ -294,7 +293,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             controller: Arc::clone(&name),
             is_named: self.name.is_some(),
             primary: primary.resource().clone(),
-            retired: self.retired,
+            child_kinds: self.child_kinds,
             workers,
             timeout: settings.timeout,
             max_attempts: settings.max_attempts,
@@ -318,7 +317,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
                 .recorder
                 .unwrap_or_else(|| Recorder::new(factory.client().clone(), Arc::clone(&name))),
             is_catching_up: AtomicBool::new(false),
-            checked_owners: Mutex::new(LruCache::new(CHECKED_OWNERS_MAX)),
+            retired_children: RetiredChildren::default(),
             applied: Applied::new(),
             warnings: ServerWarnings::new(),
             on_write: OnceLock::new(),

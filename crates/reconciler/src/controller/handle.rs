@@ -65,7 +65,9 @@ impl ControllerHandle {
     }
 
     /// Adds a source like [`owns`](crate::ControllerBuilder::owns), for a kind that is known only
-    /// at run time. See [`add_watched`](Self::add_watched).
+    /// at run time. See [`add_watched`](Self::add_watched). It declares no kind of
+    /// [children](crate::RunContext::children): use
+    /// [`makes_any`](crate::ControllerBuilder::makes_any).
     ///
     /// # Errors
     /// As [`add_watched`](Self::add_watched).

@@ -122,6 +122,7 @@ impl<K: ObjectType> Controller<K> {
     ) -> Result<(), RunError> {
         // Also cancelled if something breaks, so that no run begins with stale caches.
         let stop = &shutdown.token().child_token();
+        self.core().retired_children.reset();
         let mut workers = self.start_workers(stop, shutdown);
         let mut watchdog = JoinSet::new();
         let core = Arc::clone(&self.work.core);

@@ -1,15 +1,8 @@
-//! The label of children, and the name of the annotation at their owner.
+//! The label of children.
 
 /// The label of what a controller has made with [`Children`](crate::Children): the name of the
 /// controller.
 pub const CONTROLLER_LABEL: &str = "windlass.dev/controller";
-
-/// The annotation in which the controller of this name notes at an owner of which kinds it has made
-/// [`Children`](crate::Children), as in `configmaps.v1,deployments.v1.apps`. Each controller has
-/// its own.
-pub fn children_annotation(controller: &str) -> String {
-    format!("children.windlass.dev/{}", label_value(controller))
-}
 
 /// Selects what the controller of this name has made with [`Children`](crate::Children). An
 /// informer with this label selector caches nothing else.

@@ -12,7 +12,7 @@ use kube::core::GroupVersionKind;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use windlass_indexer::{Object, ObjectKey};
-use windlass_informer::Resource;
+use windlass_informer::{Resource, Written};
 
 use crate::cause::Cause;
 use crate::controller_core::ControllerCore;
@@ -26,7 +26,7 @@ use crate::recorder::Occurrence;
 use crate::run::frozen::FrozenCaches;
 use crate::run::recording::{KeptWrites, WriteLog, recording};
 use crate::shutdown::Shutdown;
-use crate::writes::own_versions::OwnVersions;
+use crate::writes::write::TrackedWrite;
 
 /// One run: its key, its causes, its attempt number and its deadline; and what it reads and writes
 /// with.
@@ -60,8 +60,6 @@ pub struct RunContext {
     pub(crate) is_paused: bool,
     /// The first events that the run has published.
     pub(crate) events: Mutex<Vec<Occurrence>>,
-    /// Versions that this run has made by changing nothing that a reconciler looks at.
-    pub(crate) own_versions: OwnVersions,
 }
 
 impl RunContext {
@@ -103,6 +101,27 @@ impl RunContext {
     /// An object as an owner of others.
     pub(crate) fn owner<O: AnyObject>(&self, owner: &O) -> Result<Owner, OwnershipError> {
         Owner::new(self.kind_of(owner).as_ref(), owner.meta())
+    }
+
+    /// Whether a cache of a resource may not show what this run, or an earlier one, has written.
+    pub(crate) fn may_lack_own_writes(&self, resource: &Resource) -> bool {
+        let has_unseen = |(_, log): &(_, WriteLog)| log.has_unseen_write_of(&self.core, resource);
+        self.cache_behind() || self.recording.get().is_some_and(has_unseen)
+    }
+
+    /// The version that this run has made of an object that it saw at `version`, in one or more
+    /// writes that named the version before; `version` itself if there is none. Nobody else wrote
+    /// in between.
+    pub(crate) fn own_version(&self, uid: &str, version: &str) -> String {
+        let own = self.recording.get().and_then(|(_, log)| log.own_version(uid, version));
+        own.unwrap_or_else(|| version.to_owned())
+    }
+
+    /// Makes the next run wait until the caches show what the server has.
+    pub(crate) fn expect_to_see(&self, resource: &Resource, read: Written) {
+        if let Some((_, log)) = self.recording.get() {
+            log.expect_to_see(TrackedWrite::of_read(resource, read));
+        }
     }
 
     /// Ends the log of writes, and stores for the next run of the key what the caches may not show

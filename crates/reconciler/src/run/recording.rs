@@ -16,7 +16,7 @@ use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use tower::{BoxError, service_fn};
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::client::{RequestInfo, error_chain, explain};
 use windlass_informer::{ConnectError, NotLeader, RequestError, Resource};
 
@@ -31,6 +31,10 @@ use crate::writes::write::{TrackedWrite, Write};
 
 /// How many writes of a run are kept for the journal: the first half and the last half of them.
 pub const WRITES_PER_RUN: usize = 16;
+
+/// How many own versions a run remembers. Beyond it, what the run deletes has to wait for the next
+/// run, in which the caches show them.
+const OWN_VERSIONS_MAX: usize = 1_024;
 
 /// The first and the last writes of a run, and how many there were between them.
 #[derive(Default)]
@@ -68,7 +72,15 @@ struct Entries {
     kept: KeptWrites,
     pending: PendingWrites,
     answers: Answers,
+    own_versions: Vec<OwnVersion>,
     is_closed: bool,
+}
+
+/// A version that a write has made of the version that it named.
+struct OwnVersion {
+    uid: Uid,
+    named: ResourceVersion,
+    made: ResourceVersion,
 }
 
 impl WriteLog {
@@ -77,12 +89,18 @@ impl WriteLog {
     }
 
     /// Notes a write and the answer to it.
-    fn note_answer(&self, tracked: TrackedWrite, answer: Bytes) {
+    fn note_answer(&self, tracked: TrackedWrite, before: &BeforeWrite, answer: Bytes) {
         self.origin.note(&tracked.write);
         let Some(core) = self.core.upgrade() else { return };
         core.report_write(&self.key, &tracked.write);
         self.expect(&core, |entries| {
             entries.kept.push(tracked.write.clone());
+            if let (Some(named), Some(made)) = (before.named(), &tracked.write.version)
+                && entries.own_versions.len() < OWN_VERSIONS_MAX
+            {
+                let (uid, made) = (tracked.write.uid.clone(), made.clone());
+                entries.own_versions.push(OwnVersion { uid, named: named.clone(), made });
+            }
             if core.sources.has_cache_of(&tracked.write) {
                 entries.answers.put(tracked.clone(), answer);
             }
@@ -110,6 +128,31 @@ impl WriteLog {
         core.expect_writes(&self.key, late.pending);
     }
 
+    /// Notes that the next run has to wait until the caches show what was read.
+    pub(crate) fn expect_to_see(&self, read: TrackedWrite) {
+        if let Some(core) = self.core.upgrade() {
+            self.expect(&core, |entries| {
+                entries.pending.add(read, |tracked| core.is_seen(tracked));
+            });
+        }
+    }
+
+    /// The version that the run has made of this one, in one or more steps; `None` if it has not.
+    pub(crate) fn own_version(&self, uid: &str, version: &str) -> Option<String> {
+        let (entries, uid) = (self.entries.lock(), Uid::new(uid));
+        let mut last: Option<&OwnVersion> = None;
+        for own in entries.own_versions.iter().filter(|own| own.uid == uid) {
+            let is_next = match last {
+                None => own.named.to_string() == version,
+                Some(last) => own.named == last.made,
+            };
+            if is_next {
+                last = Some(own);
+            }
+        }
+        last.map(|last| last.made.to_string())
+    }
+
     /// Whether the run has written this object, and the caches do not show that yet.
     pub(crate) fn has_unseen_write(
         &self,
@@ -120,6 +163,13 @@ impl WriteLog {
         let is_of_object = |write: &Write| write.is_of(resource) && write.key == *key;
         let is_unseen =
             |tracked: &TrackedWrite| is_of_object(&tracked.write) && !core.is_seen(tracked);
+        self.entries.lock().pending.writes.iter().any(is_unseen)
+    }
+
+    /// Whether the run has written objects of a resource, and the caches do not show that yet.
+    pub(crate) fn has_unseen_write_of(&self, core: &ControllerCore, resource: &Resource) -> bool {
+        let is_unseen =
+            |tracked: &TrackedWrite| tracked.write.is_of(resource) && !core.is_seen(tracked);
         self.entries.lock().pending.writes.iter().any(is_unseen)
     }
 
@@ -228,7 +278,7 @@ async fn send_write(
     let bytes = body.collect().await?.to_bytes();
     open_write.is_settled = true;
     if let Some(tracked) = TrackedWrite::of(write.verb, write.target, before, status, &bytes) {
-        log.note_answer(tracked, bytes.clone());
+        log.note_answer(tracked, before, bytes.clone());
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

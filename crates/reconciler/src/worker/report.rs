@@ -53,7 +53,7 @@ impl ControllerCore {
                     "reconcile met a conflict, and {next}: {message}"
                 );
             }
-            Outcome::Failed { class: Class::NotLeader, message } => {
+            Outcome::Failed { class: Class::NotLeader | Class::StaleRead, message } => {
                 tracing::info!(controller, %key, attempt, "reconcile stopped: {message}");
             }
             Outcome::Failed { class, message } => {

@@ -103,7 +103,7 @@ impl ControllerCore {
             }
             // The key is not to blame, so no failure of it is counted. Here and below,
             // scheduling fails only after shut-down, when the key does not run again.
-            (Outcome::Failed { class: Class::NotLeader, .. }, Some(delay)) => {
+            (Outcome::Failed { class: Class::NotLeader | Class::StaleRead, .. }, Some(delay)) => {
                 lease.schedule_defer(delay).map_or(Next::NoRetry, |()| Next::Retry(delay))
             }
             _ if self.max_attempts.is_some_and(|max| attempt >= max) => Next::GiveUp,

@@ -67,6 +67,11 @@ impl BeforeWrite {
         Self { manager, named: named.flatten(), shown }
     }
 
+    /// The version that the request names.
+    pub(crate) fn named(&self) -> Option<&ResourceVersion> {
+        self.named.as_ref()
+    }
+
     /// What the answer says about the effect of the write.
     pub(crate) fn effect(&self, status: StatusCode, head: &Head, answer: &[u8]) -> WriteEffect {
         let version = head.resource_version();

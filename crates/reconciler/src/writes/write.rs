@@ -123,6 +123,27 @@ impl TrackedWrite {
         Some(Self { write, written })
     }
 
+    /// What was read of an object of this resource, for caches that do not show it yet. Nothing was
+    /// written.
+    pub(crate) fn of_read(resource: &Resource, read: Written) -> Self {
+        let (uid, version) = match &read {
+            Written::Object(head) => (head.uid().clone(), Some(head.resource_version().clone())),
+            Written::Gone { uid, .. } => (uid.clone(), None),
+        };
+        let write = Write {
+            verb: Verb::Update,
+            group: resource.group().to_owned(),
+            plural: resource.plural().to_owned(),
+            subresource: None,
+            effect: WriteEffect::Unchanged,
+            answered: Instant::now(),
+            key: read.key().clone(),
+            uid,
+            version,
+        };
+        Self { write, written: read }
+    }
+
     /// Whether a cache that shows this write also shows the earlier one. For one object the later
     /// version is enough, if both have the same labels, so that a cache selects both or none.
     pub(crate) fn supersedes(&self, earlier: &Self) -> bool {

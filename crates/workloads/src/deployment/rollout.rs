@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 use windlass::indexer::{Lister, ObjectKey, Uid};
-use windlass::reconciler::{Action, Class, Error, RunContext};
+use windlass::reconciler::{Action, Class, Error, RunContext, WriteOptions};
 
 use super::limits::Limits;
 use super::proportion::{Share, sizes};
@@ -288,8 +288,14 @@ impl<'a> Rollout<'a> {
             self.sets.old().filter(|set| set.metadata.deletion_timestamp.is_none()).collect();
         let surplus = old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         old.sort_by_key(|set| revision(set));
-        for set in old.into_iter().take(surplus).filter(|set| is_empty(set)) {
-            self.cx.live().delete(set).await?;
+        let surplus: Vec<_> = old.into_iter().take(surplus).filter(|set| is_empty(set)).collect();
+        if !surplus.is_empty() {
+            // A newer version of it may keep more, or go back to one of these.
+            self.cx.confirm(&self.deployment).await?;
+        }
+        let in_this_version = WriteOptions::new().same_version();
+        for set in surplus {
+            self.cx.live().with(in_this_version).delete(set).await?;
         }
         Ok(())
     }

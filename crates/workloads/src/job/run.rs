@@ -69,6 +69,9 @@ impl<'a> Run<'a> {
             terminating: count(tally.terminating.len()),
         };
         if verdict.is_some() {
+            if !tally.active.is_empty() {
+                self.cx.confirm(&self.job).await?;
+            }
             for pod in &tally.active {
                 self.delete(pod, &mut counts).await?;
             }
@@ -96,6 +99,8 @@ impl<'a> Run<'a> {
             Demand::Met => {}
             Demand::Later(wait) => self.again = self.again.into_iter().chain([wait]).min(),
             Demand::Less(pods) => {
+                // A newer version of the job may ask for more.
+                self.cx.confirm(&self.job).await?;
                 for pod in pods {
                     // So that it is not counted.
                     untrack(self.cx, &pod).await?;

@@ -170,6 +170,8 @@ impl<'a> Update<'a> {
         match step {
             Step::Create(ordinal) => self.create_pod(ordinal, in_use, claims).await,
             Step::Delete(pod) | Step::Replace(pod) => {
+                // A newer version of the set may want it.
+                self.cx.confirm(self.set).await?;
                 self.cx.live().delete(&*pod).await?;
                 self.tell("SuccessfulDelete", "Delete Pod", &pod.name_any());
                 Ok(())
@@ -255,7 +257,11 @@ impl<'a> Update<'a> {
         let of_pods = self.members.all().filter_map(|pod| revision_of(pod).map(str::to_owned));
         let of_status = [in_use.current.name_any(), in_use.update.name_any()];
         let names: BTreeSet<String> = of_pods.chain(of_status).collect();
-        for revision in surplus(self.set, &self.revisions, &names) {
+        let surplus = surplus(self.set, &self.revisions, &names);
+        if !surplus.is_empty() {
+            self.cx.confirm(self.set).await?;
+        }
+        for revision in surplus {
             self.cx.live().delete(revision).await?;
         }
         Ok(())

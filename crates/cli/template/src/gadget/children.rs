@@ -1,8 +1,8 @@
 //! The objects that a Gadget owns: one file for each kind.
 //!
 //! To own another kind: add a file, a line to [`watch`], a line to [`of`], and the kind to
-//! `deploy/rbac.yaml`. To own one kind less: remove these, and tell the controller by
-//! `ControllerBuilder::retires`, so that it deletes what an earlier version has made.
+//! `deploy/rbac.yaml`. To own one kind less: remove these, and declare it in [`watch`] by
+//! `.retires::<Kind>()`, so that what an earlier version has made is deleted.
 
 // if configmaps
 mod config_map;

@@ -1,21 +1,21 @@
 //! Which children are there: in a cache that has all of them, or at the server.
+//!
+//! A child is deleted because it is shown here and is not wanted, never because something is not
+//! shown. A cache that lacks a child leaves it for the next run, which the event of the child
+//! leads to.
 
-use kube::api::ListParams;
+use bytes::Bytes;
+use kube::api::{ApiResource, ListParams};
+use kube::core::GroupVersionKind;
 use serde_json::Value;
 use windlass_indexer::{ByController, Head, HeadParser, Selector};
 use windlass_informer::Resource;
 
-use super::kinds::{Kinds, is_same, resource_named};
-use super::note::OwnerNote;
-use crate::api::live::access::{JSON, METADATA_LIST};
-use crate::error::Error;
-use crate::error::has_code;
+use super::kinds::is_same;
+use super::owner::SetOwner;
+use crate::api::live::access::{Access, JSON, METADATA_LIST};
+use crate::error::{Error, has_code};
 use crate::objects::child_labels::{CONTROLLER_LABEL, children_selector, label_value};
-
-/// How many owners are remembered whose retired kinds were already searched, 16 bytes each and
-/// their place. Others are searched again. One search for each process is enough, because no
-/// running version creates these kinds.
-pub(crate) const CHECKED_OWNERS_MAX: usize = 65_536;
 
 /// A child that exists.
 pub(super) struct Present {
@@ -33,59 +33,53 @@ impl Present {
     }
 }
 
-impl OwnerNote<'_> {
-    /// The children of all kinds that are wanted, noted, or not made any more.
-    pub(super) async fn find_existing(&self, wanted: &Kinds) -> Result<Vec<Present>, Error> {
-        let (core, uid) = (&self.cx.core, self.owner.uid());
-        let is_checked = core.retired.is_empty() || core.checked_owners.lock().get(&uid).is_some();
-        let mut kinds = Kinds::of(self.noted.iter().map(|noted| self.as_watched(noted)));
-        if !is_checked {
-            kinds = kinds.union(&Kinds::of(core.retired.iter().cloned()));
+impl SetOwner<'_> {
+    /// The children of the declared kinds, of those of `more`, and of retired kinds.
+    pub(super) async fn find_existing(&self, more: &[&Resource]) -> Result<Vec<Present>, Error> {
+        let mut resources: Vec<Resource> = Vec::new();
+        for resource in self.cx.core.child_kinds.made().iter().chain(more.iter().copied()) {
+            // The garbage collector would not find an owner that is in a namespace.
+            let can_be_owned = resource.is_namespaced() || self.owner.namespace().is_none();
+            if can_be_owned && !resources.iter().any(|one| is_same(one, resource)) {
+                resources.push(self.as_watched(resource));
+            }
         }
         let mut present = Vec::new();
-        for resource in kinds.union(wanted).iter() {
+        for resource in &resources {
             match self.cached(resource) {
                 Some(children) => present.extend(children),
                 None => present.extend(self.list(resource).await?),
             }
         }
-        let is_retired = |present: &Present| {
-            core.retired.iter().any(|retired| is_same(retired, &present.resource))
-        };
-        if !is_checked && !present.iter().any(is_retired) {
-            core.checked_owners.lock().insert(uid, ());
+        present.extend(self.leftovers().await?);
+        Ok(present)
+    }
+
+    /// The children of retired kinds. Each is read from the server, because the list of them was
+    /// made when the controller started.
+    async fn leftovers(&self) -> Result<Vec<Present>, Error> {
+        let (retired, uid) = (&self.cx.core.retired_children, self.owner.uid());
+        let mut present = Vec::new();
+        for (resource, key) in retired.of_owner(self.cx, &uid).await? {
+            let bytes = self.access(&resource).read_metadata(&key).await?;
+            let head = bytes.map(|bytes: Bytes| HeadParser::default().parse(&bytes)).transpose()?;
+            match self.children_of(&resource, head).pop() {
+                Some(child) => present.push(child),
+                None => retired.forget(&uid, &resource, &key),
+            }
         }
         Ok(present)
     }
 
-    /// Removes kinds from the note that are not wanted and of which there is nothing. The server is
-    /// asked, because a cache may lack what another process has made just now.
-    pub(super) async fn forget_empty(
-        &mut self,
-        wanted: &Kinds,
-        present: &[Present],
-    ) -> Result<(), Error> {
-        let mut empty = Vec::new();
-        for noted in self.noted.iter().filter(|noted| !wanted.contains(noted)) {
-            let resource = self.as_watched(noted);
-            let has_some = present.iter().any(|present| is_same(&present.resource, &resource));
-            if !has_some && self.list(&resource).await?.is_empty() {
-                empty.push(resource);
-            }
-        }
-        let empty = Kinds::of(empty);
-        self.write(|noted| noted.without(&empty)).await
-    }
-
-    /// A resource that was noted, in the version that the controller watches, if it does.
-    pub(super) fn as_watched(&self, noted: &Resource) -> Resource {
-        let watched = self.cx.core.sources.resource(|resource| is_same(resource, noted));
-        watched.unwrap_or_else(|| noted.clone())
+    /// A resource in the version that the controller watches, if it does.
+    fn as_watched(&self, resource: &Resource) -> Resource {
+        let watched = self.cx.core.sources.resource(|watched| is_same(watched, resource));
+        watched.unwrap_or_else(|| resource.clone())
     }
 
     /// What a cache shows of a kind; `None` if there is no cache that has all of it.
     fn cached(&self, resource: &Resource) -> Option<Vec<Present>> {
-        if self.cx.cache_behind() {
+        if self.cx.may_lack_own_writes(resource) {
             return None;
         }
         let (uid, namespace) = (self.owner.uid(), self.owner.namespace());
@@ -106,37 +100,26 @@ impl OwnerNote<'_> {
     }
 
     /// What the server has of a kind; nothing if it does not know the kind.
-    pub(super) async fn list(&self, resource: &Resource) -> Result<Vec<Present>, Error> {
-        if let Some(present) = self.list_in_version(resource).await? {
-            return Ok(present);
+    async fn list(&self, resource: &Resource) -> Result<Vec<Present>, Error> {
+        let mut present = Vec::new();
+        for namespace in self.namespaces_of(resource) {
+            for (resource, head) in labelled(&self.access(resource), namespace.as_deref()).await? {
+                present.extend(self.children_of(&resource, [head]));
+            }
         }
-        // The version may not be served any more. The core group has no other.
-        let access = self.access(resource);
-        let group = match resource.group() {
-            "" => None,
-            group => access.get(&format!("/apis/{group}"), JSON).await?,
-        };
-        let group: Value =
-            group.map(|group| access.decode(&group)).transpose()?.unwrap_or_default();
-        let version = group.pointer("/preferredVersion/version").and_then(Value::as_str);
-        let Some(version) = version.filter(|version| *version != resource.version()) else {
-            return Ok(Vec::new());
-        };
-        let resource = resource_named(resource.plural(), version, resource.group());
-        Ok(self.list_in_version(&resource).await?.unwrap_or_default())
+        Ok(present)
     }
 
-    /// What the server has of a kind; `None` if it does not know the kind in this version.
-    async fn list_in_version(&self, resource: &Resource) -> Result<Option<Vec<Present>>, Error> {
-        let access = self.access(resource);
-        let selected = ListParams::default().labels(&children_selector(self.cx.controller()));
-        let parser = HeadParser::default();
-        let head = |item: Value| Ok(parser.parse(item.to_string().as_bytes())?);
-        match access.list(self.owner.namespace(), selected, METADATA_LIST, head).await {
-            Ok(heads) => Ok(Some(self.children_of(resource, heads))),
-            Err(error) if has_code(error.source(), 404) => Ok(None),
-            Err(error) => Err(error),
+    /// Where children of a kind may be: `None` stands for all namespaces, and for no namespace. For
+    /// an owner without one, these are the namespaces in which the controller watches the kind.
+    fn namespaces_of(&self, resource: &Resource) -> Vec<Option<String>> {
+        if let Some(namespace) = self.owner.namespace() {
+            return vec![Some(namespace.to_owned())];
         }
+        let watched = self.cx.core.sources.find_cache(resource, |cache| {
+            Some(cache.namespaces().map(|namespace| namespace.map(str::to_owned)).collect())
+        });
+        watched.unwrap_or_else(|| vec![None])
     }
 
     /// Those objects that the controller has made for the owner.
@@ -151,5 +134,50 @@ impl OwnerNote<'_> {
         };
         let heads = heads.into_iter().filter(is_child);
         heads.map(|head| Present { resource: resource.clone(), head }).collect()
+    }
+}
+
+/// The objects of a kind that have the label of the controller, each with the resource that it was
+/// found as; none if the server does not know the kind.
+pub(super) async fn labelled(
+    access: &Access<'_>,
+    namespace: Option<&str>,
+) -> Result<Vec<(Resource, Head)>, Error> {
+    if let Some(heads) = list_in_version(access, namespace).await? {
+        return Ok(heads);
+    }
+    // The version may not be served any more. The core group has no other.
+    let resource = &access.resource;
+    let group = match resource.group() {
+        "" => None,
+        group => access.get(&format!("/apis/{group}"), JSON).await?,
+    };
+    let group: Value = group.map(|group| access.decode(&group)).transpose()?.unwrap_or_default();
+    let version = group.pointer("/preferredVersion/version").and_then(Value::as_str);
+    let Some(version) = version.filter(|version| *version != resource.version()) else {
+        return Ok(Vec::new());
+    };
+    let kind = GroupVersionKind::gvk(resource.group(), version, resource.kind());
+    let served = ApiResource::from_gvk_with_plural(&kind, resource.plural());
+    let resource = Resource::new(&served, resource.is_namespaced());
+    let access = Access { resource, ..access.clone() };
+    Ok(list_in_version(&access, namespace).await?.unwrap_or_default())
+}
+
+/// The same; `None` if the server does not know the kind in this version.
+async fn list_in_version(
+    access: &Access<'_>,
+    namespace: Option<&str>,
+) -> Result<Option<Vec<(Resource, Head)>>, Error> {
+    let selected = ListParams::default().labels(&children_selector(access.cx.controller()));
+    let parser = HeadParser::default();
+    let found = |item: Value| {
+        let head = parser.parse(item.to_string().as_bytes())?;
+        Ok((access.resource.clone(), head))
+    };
+    match access.list(namespace, selected, METADATA_LIST, found).await {
+        Ok(heads) => Ok(Some(heads)),
+        Err(error) if has_code(error.source(), 404) => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -1,99 +1,112 @@
-//! The kinds of children that are noted at an owner.
+//! Which kinds of children a controller makes, as its builder declares them.
 //!
-//! An entry is a resource as `kubectl get` takes it, `deployments.v1.apps`, so that objects of the
-//! kind are found by a program that does not know it.
+//! A prune looks at these kinds and at no others. So it costs a known number of requests, which
+//! nobody can raise by editing an object, and it needs a known set of rights.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use kube::api::ApiResource;
-use kube::core::GroupVersionKind;
 use windlass_informer::Resource;
 
-/// Resources by their plural and group, in the version in which each was used last.
+use crate::error::Error;
+
+/// The kinds of children of a controller.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kinds(BTreeMap<(String, String), Resource>);
+pub(crate) struct ChildKinds {
+    /// Those that it makes, each in one version: the first that was declared.
+    made: Vec<Resource>,
+    /// Those that an earlier version of it made, and this one does not.
+    retired: Vec<Resource>,
+    /// Whether it may make children of undeclared kinds.
+    is_any: bool,
+}
 
-impl Kinds {
-    pub(super) fn of(resources: impl IntoIterator<Item = Resource>) -> Self {
-        Self(resources.into_iter().map(|resource| (name_of(&resource), resource)).collect())
+impl ChildKinds {
+    pub(crate) fn add_made(&mut self, resource: &Resource) {
+        self.retired.retain(|retired| !is_same(retired, resource));
+        add(&mut self.made, resource);
     }
 
-    /// Reads an annotation. What makes no sense is left out.
-    pub(super) fn parse(text: &str) -> Self {
-        let resource = |text: &str| {
-            let (plural, rest) = text.trim().split_once('.')?;
-            let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
-            // It becomes the path of a request, and anybody who may write the owner may write it.
-            let is_word =
-                |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-            let is_valid = !plural.is_empty()
-                && !version.is_empty()
-                && is_word(plural)
-                && is_word(version)
-                && group.split('.').all(is_word);
-            is_valid.then(|| resource_named(plural, version, group))
-        };
-        Self::of(text.split(',').filter_map(resource))
+    /// What is made is not retired.
+    pub(crate) fn add_retired(&mut self, resource: &Resource) {
+        if !self.is_made(resource) {
+            add(&mut self.retired, resource);
+        }
     }
 
-    /// All of both. The versions are those of `newer`.
-    pub(super) fn union(&self, newer: &Self) -> Self {
-        Self::of(self.iter().chain(newer.iter()).cloned())
+    pub(crate) fn allow_any(&mut self) {
+        self.is_any = true;
     }
 
-    pub(super) fn without(&self, others: &Self) -> Self {
-        Self::of(self.iter().filter(|resource| !others.contains(resource)).cloned())
+    pub(crate) fn made(&self) -> &[Resource] {
+        &self.made
     }
 
-    pub(super) fn contains(&self, resource: &Resource) -> bool {
-        self.0.contains_key(&name_of(resource))
+    pub(crate) fn retired(&self) -> &[Resource] {
+        &self.retired
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Resource> {
-        self.0.values()
+    fn is_made(&self, resource: &Resource) -> bool {
+        self.made.iter().any(|made| is_same(made, resource))
+    }
+
+    /// Returns an error if the controller does not declare that it makes this kind.
+    pub(crate) fn check(&self, controller: &str, resource: &Resource) -> Result<(), Error> {
+        if self.is_any || self.is_made(resource) {
+            return Ok(());
+        }
+        let kind = resource.kind();
+        let message = format!(
+            "the controller {controller:?} does not declare that it makes children of the kind \
+             {kind} ({resource}): add .makes::<{kind}>() to its builder, or \
+             .owns(Watch::<{kind}>::new()), which also runs the owner when such a child changes; \
+             for kinds that are only known at run time, .makes_of(resource) or .makes_any()"
+        );
+        Err(Error::msg(message).terminal())
     }
 }
 
-/// A resource, as far as an entry tells. The kind is only shown, and the scope does not matter for
-/// objects whose namespaces are known.
-pub(super) fn resource_named(plural: &str, version: &str, group: &str) -> Resource {
-    let kind = GroupVersionKind::gvk(group, version, plural);
-    Resource::new(&ApiResource::from_gvk_with_plural(&kind, plural), true)
+fn add(resources: &mut Vec<Resource>, resource: &Resource) {
+    if !resources.iter().any(|one| is_same(one, resource)) {
+        resources.push(resource.clone());
+    }
 }
 
 /// Whether both are the same resource, in any version.
-pub(super) fn is_same(one: &Resource, other: &Resource) -> bool {
+pub(crate) fn is_same(one: &Resource, other: &Resource) -> bool {
     one.plural() == other.plural() && one.group() == other.group()
-}
-
-fn name_of(resource: &Resource) -> (String, String) {
-    (resource.plural().to_owned(), resource.group().to_owned())
-}
-
-impl fmt::Display for Kinds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries: Vec<_> = self.iter().map(Resource::to_string).collect();
-        f.write_str(&entries.join(","))
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::apps::v1::Deployment;
-    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::api::ApiResource;
+    use kube::core::GroupVersionKind;
 
     use super::*;
 
+    fn config_maps_in(version: &str) -> Resource {
+        let kind = GroupVersionKind::gvk("", version, "ConfigMap");
+        Resource::new(&ApiResource::from_gvk(&kind), true)
+    }
+
     #[test]
-    fn note_can_be_read_again() {
-        let kinds = Kinds::of([Resource::of::<Deployment>(), Resource::of::<ConfigMap>()]);
-        assert_eq!(kinds.to_string(), "configmaps.v1,deployments.v1.apps");
-        assert_eq!(Kinds::parse(&kinds.to_string()).to_string(), kinds.to_string());
-        let newer = Kinds::parse("deployments.v2.apps, ,nonsense,widgets.v1.example.com");
-        let union = "configmaps.v1,deployments.v2.apps,widgets.v1.example.com";
-        assert_eq!(kinds.union(&newer).to_string(), union);
-        assert!(Kinds::parse("").0.is_empty());
-        assert!(Kinds::parse("pods/web/proxy/admin.v1,pods.v1/x,pods.v1.a/b,%2e.v1").0.is_empty());
+    fn kind_is_declared_once_in_whichever_version() {
+        let mut kinds = ChildKinds::default();
+        kinds.add_made(&Resource::of::<ConfigMap>());
+        kinds.add_made(&config_maps_in("v2"));
+        assert_eq!(kinds.made(), [Resource::of::<ConfigMap>()]);
+        assert!(kinds.check("shops", &config_maps_in("v3")).is_ok());
+        let error = kinds.check("shops", &Resource::of::<Secret>()).expect_err("undeclared");
+        assert!(error.to_string().contains("add .makes::<Secret>() to its builder"), "{error}");
+        kinds.allow_any();
+        assert!(kinds.check("shops", &Resource::of::<Secret>()).is_ok());
+    }
+
+    #[test]
+    fn kind_that_is_made_is_not_retired() {
+        let mut kinds = ChildKinds::default();
+        kinds.add_retired(&Resource::of::<ConfigMap>());
+        kinds.add_retired(&Resource::of::<Secret>());
+        kinds.add_made(&Resource::of::<ConfigMap>());
+        kinds.add_retired(&config_maps_in("v2"));
+        assert_eq!(kinds.retired(), [Resource::of::<Secret>()]);
     }
 }

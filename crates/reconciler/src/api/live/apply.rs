@@ -8,8 +8,9 @@
 //! - If a cache shows the object, its owner is known.
 //! - Otherwise its metadata is read from the server, once: the next time its uid is known.
 //!
-//! The known uid is sent along. So if somebody else has created an object of the same name
-//! meanwhile, the server refuses the write.
+//! The known uid is sent along, and for an object that does not exist a [version](NO_VERSION) that
+//! no object has. So if somebody else has created an object of the same name meanwhile, the server
+//! refuses the write.
 
 use std::sync::Arc;
 
@@ -17,15 +18,14 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_indexer::{Head, HeadParser, Object, ObjectKey, Uid};
 use windlass_informer::client::status_of;
 
 use super::Live;
 use super::access::{Access, STATUS, causes_of, request};
 use crate::api::apply_conflict::ApplyConflict;
-use crate::error::Error;
-use crate::error::has_code;
+use crate::error::{Class, Error, has_code};
 use crate::objects::SERVER_METADATA;
 use crate::objects::any_object::{AnyObject, ObjectRef};
 use crate::objects::ownership::{Owner, OwnershipError};
@@ -34,6 +34,23 @@ use crate::writes::applied::ApplyTarget;
 
 /// The media type of what is applied. It is JSON, which is YAML, too.
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// A version that no object has: the first write to a cluster makes a later one. A server creates
+/// an object from a configuration that names it, and refuses the configuration if there is an
+/// object. Recorded for kube-apiserver 1.36; older ones refuse it for some kinds, such as Services
+/// (kubernetes/kubernetes#106745).
+const NO_VERSION: &str = "1";
+
+/// Which object an apply may write.
+#[derive(Clone, Copy)]
+pub(crate) enum Expected<'a> {
+    /// Whichever has the name, and if there is none, a new one.
+    Any,
+    /// The one with this uid.
+    Uid(&'a Uid),
+    /// A new one.
+    Missing,
+}
 
 /// What an apply did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +105,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ///
     /// The server is asked whether the object exists only if no cache shows it, and this controller
     /// has not applied it before: once for each new object. If somebody else creates the object
-    /// between that question and the apply, the error comes after the write.
+    /// between that question and the apply, the server refuses the apply.
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
@@ -113,7 +130,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         }
         let key = access.key(object.meta(), "applied")?;
         let body = access.apply_body(object, part)?;
-        let applied = access.apply(&key, body, part, None).await?;
+        let applied = access.apply(&key, body, part, Expected::Any).await?;
         access.decode(&applied.bytes)
     }
 }
@@ -156,14 +173,13 @@ impl Access<'_> {
         Ok(body)
     }
 
-    /// Applies a body, unless that is known to change nothing. With a uid, only an object that has
-    /// it is written.
+    /// Applies a body to the expected object, unless that is known to change nothing.
     pub(crate) async fn apply(
         &self,
         key: &ObjectKey,
         mut body: Value,
         part: Option<&'static str>,
-        uid: Option<&Uid>,
+        expected: Expected<'_>,
     ) -> Result<AppliedObject, Error> {
         let mut query = self.options.query(self.cx.controller());
         if !self.options.is_unforced {
@@ -182,10 +198,14 @@ impl Access<'_> {
             let head = object.head().clone();
             return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
         }
-        if let (Some(uid), Some(metadata)) =
-            (uid, body.get_mut("metadata").and_then(Value::as_object_mut))
-        {
-            metadata.insert("uid".to_owned(), uid.to_string().into());
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            match expected {
+                Expected::Any => None,
+                Expected::Uid(uid) => metadata.insert("uid".to_owned(), uid.to_string().into()),
+                Expected::Missing => {
+                    metadata.insert("resourceVersion".to_owned(), NO_VERSION.into())
+                }
+            };
         }
         let path = self.path(key, part);
         let answer = self.send(request(Method::PATCH, &path, &query, APPLY_PATCH, &body)?).await;
@@ -217,29 +237,89 @@ impl Access<'_> {
     ) -> Result<AppliedObject, Error> {
         let (applied, target) = (&self.cx.core.applied, self.target(key, None));
         let known = self.cached_uid(key, owner)?;
-        let mut known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
+        let known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
             Some(uid) => Some(uid),
-            // A cache may lack an object that somebody else has just created, and an apply would
-            // take that over. So the first apply asks the server.
+            // A cache may lack an object that somebody else has just created. So the first apply
+            // asks the server.
             None => self.read_uid(key, owner).await?,
         };
-        let result = match self.apply(key, body.clone(), None, known.as_ref()).await {
+        let result = match self.apply_if_owned(key, body.clone(), owner, known.as_ref()).await {
             // The object is another one by now, or gone.
             Err(error) if known.is_some() && is_other_uid(&error) => {
                 applied.forget(&target);
-                known = self.read_uid(key, owner).await?;
-                self.apply(key, body, None, known.as_ref()).await
+                let known = self.read_uid(key, owner).await?;
+                self.apply_if_owned(key, body, owner, known.as_ref()).await
             }
             result => result,
         };
         match result {
             Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
-            // Somebody else has created it between the question and the answer.
-            Ok(result) if known.is_none() && result.change != ApplyChange::Created => {
-                applied.forget(&target);
-                Err(self.taken(key).into())
-            }
             result => result,
+        }
+    }
+
+    /// Applies a body to the object with this uid, which `owner` controls, or creates one.
+    async fn apply_if_owned(
+        &self,
+        key: &ObjectKey,
+        body: Value,
+        owner: &Owner,
+        known: Option<&Uid>,
+    ) -> Result<AppliedObject, Error> {
+        let Some(uid) = known else { return self.create_owned(key, body, owner).await };
+        self.apply(key, body, None, Expected::Uid(uid)).await
+    }
+
+    /// Creates an object by an apply. One that somebody else creates meanwhile is left alone.
+    async fn create_owned(
+        &self,
+        key: &ObjectKey,
+        body: Value,
+        owner: &Owner,
+    ) -> Result<AppliedObject, Error> {
+        match self.apply(key, body.clone(), None, Expected::Missing).await {
+            // The server has ignored the version.
+            Ok(applied) if applied.change != ApplyChange::Created => {
+                Err(self.give_back(key, &applied.head).await?.into())
+            }
+            Err(error) if error.class() == Class::Conflict => {
+                match self.read_uid(key, owner).await? {
+                    // Another replica of this controller has created it.
+                    Some(uid) => self.apply(key, body, None, Expected::Uid(&uid)).await,
+                    None => Err(error),
+                }
+            }
+            Err(error) if is_version_refused(&error) => self.create_unforced(key, body).await,
+            result => result,
+        }
+    }
+
+    /// Creates an object of a kind for which the server refuses a version at creation. Without
+    /// force, an object of somebody else only gets what it lacks, and that is removed again.
+    async fn create_unforced(&self, key: &ObjectKey, body: Value) -> Result<AppliedObject, Error> {
+        let unforced = Access { options: self.options.unforced(), ..self.clone() };
+        match unforced.apply(key, body, None, Expected::Any).await {
+            Ok(applied) if applied.change != ApplyChange::Created => {
+                Err(self.give_back(key, &applied.head).await?.into())
+            }
+            Err(error) if error.class() == Class::Conflict => Err(self.taken(key).into()),
+            result => result,
+        }
+    }
+
+    /// Removes what an apply has added to an object that belongs to somebody else, by applying an
+    /// empty configuration. Returns the error that the object is taken.
+    async fn give_back(&self, key: &ObjectKey, head: &Head) -> Result<OwnershipError, Error> {
+        let mut nothing = self.body(&json!({"metadata": {"name": key.name()}}))?;
+        if let Some(namespace) = key.namespace() {
+            nothing["metadata"]["namespace"] = namespace.into();
+        }
+        let given_back = self.apply(key, nothing, None, Expected::Uid(head.uid())).await;
+        self.cx.core.applied.forget(&self.target(key, None));
+        match given_back {
+            // It is gone, or another one.
+            Err(error) if !is_other_uid(&error) => Err(error),
+            _ => Ok(self.taken(key)),
         }
     }
 
@@ -307,6 +387,13 @@ impl AsRef<[u8]> for CachedBytes {
     fn as_ref(&self) -> &[u8] {
         self.0.bytes().unwrap_or_default()
     }
+}
+
+/// Whether a configuration was refused because it names a version, and not because of an object
+/// that has another one.
+fn is_version_refused(error: &Error) -> bool {
+    status_of(error.source())
+        .is_some_and(|status| status.code != 409 && status.message.contains("resourceVersion"))
 }
 
 /// Whether an apply was refused because the object has another uid than the body, or is gone.

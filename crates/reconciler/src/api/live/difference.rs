@@ -69,9 +69,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
             let what = || format!("no copy can be made of this {}", access.resource.kind());
             return serde_json::from_value(was).map_err(|error| json_error(&what(), &error));
         };
-        let version = self.cx.own_versions.latest(meta.uid.as_deref(), version);
         if replaces_objects(&patch, within(&was, part)) {
-            let raw = access.read_version(&key, bytes, &version).await?;
+            let raw = access.read_version(&key, bytes, version).await?;
             carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {
                 let kind = access.resource.kind();
                 Error::msg(format!("a {kind} cannot be updated, patch it yourself: {problem}"))

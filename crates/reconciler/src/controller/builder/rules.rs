@@ -72,7 +72,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// retry is due has the number of that retry.
     ///
     /// A key that was given up is logged, and shown by [`Controller::inactive`], the debug report
-    /// and a metric. Errors of the class [`NotLeader`](crate::Class::NotLeader) do not count.
+    /// and a metric. Errors of the classes [`NotLeader`](crate::Class::NotLeader) and
+    /// [`StaleRead`](crate::Class::StaleRead) do not count.
     ///
     /// [`Controller::inactive`]: crate::Controller::inactive
     pub fn max_attempts(self, attempts: u32) -> Self {

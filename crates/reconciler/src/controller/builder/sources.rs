@@ -18,7 +18,12 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// Runs an object when another object changes that it owns: as its controller, or as
     /// [`Watch::owned_by`] says. Adds the index for
     /// [`RunContext::owned`](crate::RunContext::owned).
+    ///
+    /// It also declares that the controller makes [children](crate::RunContext::children) of this
+    /// kind, as [`makes`](Self::makes) does. The cache of it saves requests: a child that is as it
+    /// should be costs none.
     pub fn owns<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
+        self.child_kinds.add_made(watch.resource());
         self.sources.push(Box::new(move |core| core.owned_source(watch)));
         self
     }
@@ -136,10 +141,46 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
+    /// Declares that the controller makes [children](crate::RunContext::children) of a kind,
+    /// without a cache of it. Each prune lists the kind by its label, in the namespace of the owner;
+    /// for a cluster-scoped owner, in all namespaces. The account needs the rights to get, list,
+    /// create, patch and delete it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
+    /// # fn builder() -> ControllerBuilder<ConfigMap> {
+    /// Controller::of(Watch::<ConfigMap>::new()).makes::<Secret>()
+    /// # }
+    /// ```
+    pub fn makes<T: StaticResource>(self) -> Self {
+        self.makes_of(&Resource::of::<T>())
+    }
+
+    /// Like [`makes`](Self::makes), for a kind that is known when the controller is built.
+    pub fn makes_of(mut self, resource: &Resource) -> Self {
+        self.child_kinds.add_made(resource);
+        self
+    }
+
+    /// Allows [children](crate::RunContext::children) of kinds that are only known in a run.
+    ///
+    /// A prune looks at the kinds that are declared, at those of the objects in its set, and at
+    /// those that [`Children::prune_of`](crate::Children::prune_of) names. **It does not find a
+    /// child of any other kind**: if an owner had a child of an undeclared kind, and its set has
+    /// none now, that child stays until its owner is deleted, unless the reconciler names its kind.
+    /// So a reconciler stores where it will find them again, such as in the status of the owner,
+    /// which kinds it has made, before it makes the first object of a kind.
+    pub fn makes_any(mut self) -> Self {
+        self.child_kinds.allow_any();
+        self
+    }
+
     /// Declares a kind of [children](crate::RunContext::children) that an earlier version of this
-    /// controller created, and this one does not. What is left of it is found and deleted, even if
-    /// the annotation of the owner that lists its kinds is lost. The account must keep the rights
-    /// to list and delete the kind.
+    /// controller made, and this one does not. What is left of it is listed once when the
+    /// controller has started, for all owners, and deleted when its owner
+    /// [prunes](crate::Children::prune) its set, even an empty one. The account must keep the
+    /// rights to get, list and delete the kind.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -149,7 +190,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # }
     /// ```
     pub fn retires<T: StaticResource>(mut self) -> Self {
-        self.retired.push(Resource::of::<T>());
+        self.child_kinds.add_retired(&Resource::of::<T>());
         self
     }
 

@@ -48,6 +48,7 @@ const CLASSES: Rows = &[
     ("undecodable", |status| status.counts.failed_with(Class::Undecodable)),
     ("terminal", |status| status.counts.failed_with(Class::Terminal)),
     ("not_leader", |status| status.counts.failed_with(Class::NotLeader)),
+    ("stale_read", |status| status.counts.failed_with(Class::StaleRead)),
     ("other", |status| status.counts.failed_with(Class::Other)),
 ];
 

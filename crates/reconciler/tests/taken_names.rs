@@ -1,0 +1,260 @@
+//! A name that somebody else takes between our question and our write stays theirs: it gets no
+//! label, no reference and no field of ours, and nothing deletes it later. On both servers.
+
+mod stage;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Method, Request, Response, StatusCode};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::client::Body;
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use windlass_informer::Resource;
+use windlass_reconciler::{
+    ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext, install_crd,
+};
+use windlass_testkit::{TestCluster, on_each_cluster};
+
+use stage::in_a_run;
+
+/// The name that both want.
+const NAME: &str = "wanted";
+
+/// A kind, and an object of it that has `ours` or `theirs` somewhere.
+struct Kind {
+    resource: Resource,
+    body: fn(&str) -> Value,
+}
+
+fn kinds() -> [Kind; 3] {
+    let widgets =
+        ApiResource::from_gvk(&GroupVersionKind::gvk("taken.example.com", "v1", "Widget"));
+    [
+        Kind { resource: Resource::of::<ConfigMap>(), body: |who| json!({"data": {"who": who}}) },
+        Kind {
+            resource: Resource::of::<Service>(),
+            body: |who| json!({"spec": {"selector": {"who": who}, "ports": [{"port": 80}]}}),
+        },
+        Kind { resource: Resource::new(&widgets, true), body: |who| json!({"spec": {"who": who}}) },
+    ]
+}
+
+fn widgets() -> CustomResourceDefinition {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    serde_json::from_value(json!({
+        "metadata": {"name": "widgets.taken.example.com"},
+        "spec": {
+            "group": "taken.example.com",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    }))
+    .expect("a definition")
+}
+
+impl Kind {
+    fn object(&self, who: &str) -> DynamicObject {
+        let mut object = (self.body)(who);
+        object["apiVersion"] = self.resource.api_version().into();
+        object["kind"] = self.resource.kind().into();
+        object["metadata"] = json!({"name": NAME});
+        serde_json::from_value(object).expect("an object")
+    }
+
+    fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        let (group, version) = (self.resource.group(), self.resource.version());
+        let kind = GroupVersionKind::gvk(group, version, self.resource.kind());
+        let resource = ApiResource::from_gvk_with_plural(&kind, self.resource.plural());
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    }
+}
+
+/// What the server does with a configuration that names a version.
+#[derive(Clone, Copy, PartialEq)]
+enum Server {
+    AsItIs,
+    /// As older ones, for some kinds.
+    RefusesVersions,
+}
+
+/// A client that creates an object of somebody else before the first patch of that name is sent.
+fn racing(
+    client: &Client,
+    api: Api<DynamicObject>,
+    theirs: DynamicObject,
+    server: Server,
+) -> Client {
+    let (inner, is_created) = (client.clone(), Arc::new(AtomicBool::new(false)));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (inner, api, theirs) = (inner.clone(), api.clone(), theirs.clone());
+        let is_created = Arc::clone(&is_created);
+        async move {
+            let is_ours = request.uri().path().ends_with(NAME);
+            if request.method() != Method::PATCH || !is_ours {
+                return inner.send(request).await;
+            }
+            if !is_created.swap(true, Ordering::Relaxed) {
+                api.create(&PostParams::default(), &theirs).await.expect("it is created");
+            }
+            let (head, body) = request.into_parts();
+            let body = body.collect_bytes().await.expect("a body");
+            let config: Value = serde_json::from_slice(&body).expect("JSON");
+            if server == Server::RefusesVersions && !config["metadata"]["resourceVersion"].is_null()
+            {
+                let message = "resourceVersion should not be set on objects to be created";
+                let status = json!({
+                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+                    "message": message,
+                });
+                let answer = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR);
+                return Ok(answer.body(Body::from(status.to_string().into_bytes())).expect("one"));
+            }
+            inner.send(Request::from_parts(head, Body::from(body))).await
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+/// Makes the set of this object, or the empty set, in a run of a new controller.
+async fn make(
+    cluster: &TestCluster,
+    namespace: &str,
+    client: Client,
+    kind: &Kind,
+    is_wanted: bool,
+) -> Result<ChildrenReport, Error> {
+    let (resource, object) = (kind.resource.clone(), kind.object("ours"));
+    let declared = resource.clone();
+    let makes =
+        move |builder: ControllerBuilder<ConfigMap>| builder.makes_of(&declared).client(client);
+    in_a_run(cluster, namespace, makes, move |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let children = cx.children(&owner);
+            let children = if is_wanted { children.apply_of(&resource, object) } else { children };
+            children.prune().await
+        })
+    })
+    .await
+}
+
+async fn is_left_alone(cluster: &TestCluster, kind: &Kind, theirs: DynamicObject, server: Server) {
+    let namespace = cluster.namespace("taken").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let api = kind.api(&client, &namespace);
+    let what = kind.resource.to_string();
+    let written = theirs.data.to_string();
+    let racing = racing(&client, api.clone(), theirs, server);
+    let refused = make(cluster, &namespace, racing, kind, true).await.expect_err(&what);
+    let is_taken = |refused: &Error| {
+        let taken = refused.source().downcast_ref::<OwnershipError>();
+        assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{what}: {refused:?}");
+    };
+    is_taken(&refused);
+    let left = api.get(NAME).await.expect("it is there");
+    assert!(left.labels().is_empty(), "{what}: {:?}", left.labels());
+    assert!(left.owner_references().is_empty(), "{what}: {:?}", left.owner_references());
+    let managers = left.managed_fields().iter().filter_map(|entry| entry.manager.as_deref());
+    let managers: Vec<_> = managers.collect();
+    assert!(!managers.contains(&"shops"), "{what}: {managers:?}");
+    let left_data = left.data.to_string();
+    assert!(!left_data.contains("ours"), "{what}: {left_data}");
+    for who in ["theirs", "nobody"] {
+        assert_eq!(left_data.contains(who), written.contains(who), "{what}: {left_data}");
+    }
+
+    // It is not ours in later runs either.
+    is_taken(&make(cluster, &namespace, client.clone(), kind, true).await.expect_err(&what));
+    let pruned = make(cluster, &namespace, client, kind, false).await.expect("it goes");
+    assert_eq!(pruned.to_string(), "nothing changed", "{what}");
+    assert_eq!(api.get(NAME).await.expect("it is there").uid(), left.uid(), "{what}");
+}
+
+#[tokio::test]
+async fn object_that_somebody_creates_between_the_question_and_the_write_stays_theirs() {
+    on_each_cluster(async |cluster| {
+        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+        for kind in kinds() {
+            is_left_alone(&cluster, &kind, kind.object("theirs"), Server::AsItIs).await;
+        }
+    })
+    .await;
+}
+
+/// The same fields, so that an apply without force has no conflict.
+#[tokio::test]
+async fn object_that_looks_like_ours_stays_theirs_where_versions_are_refused() {
+    on_each_cluster(async |cluster| {
+        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+        for kind in kinds() {
+            for who in ["theirs", "nobody"] {
+                let mut theirs = kind.object(who);
+                if who == "nobody" && kind.resource.kind() != "Service" {
+                    // What we apply is added to it, and has to be removed again.
+                    theirs.data = json!({});
+                }
+                is_left_alone(&cluster, &kind, theirs, Server::RefusesVersions).await;
+            }
+        }
+    })
+    .await;
+}
+
+/// Nobody else wants the name: the server that refuses versions gets the object, too.
+#[tokio::test]
+async fn object_is_created_where_versions_are_refused() {
+    on_each_cluster(async |cluster| {
+        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+        for kind in kinds() {
+            let namespace = cluster.namespace("taken").await.expect("a namespace");
+            let client = cluster.client().expect("a client");
+            let api = kind.api(&client, &namespace);
+            // Something else that it creates before.
+            let mut other = kind.object("theirs");
+            other.metadata.name = Some("other".to_owned());
+            let racing = racing(&client, api.clone(), other, Server::RefusesVersions);
+            let made = make(&cluster, &namespace, racing, &kind, true).await.expect("it goes");
+            assert_eq!(made.created().count(), 1);
+            let pruned = make(&cluster, &namespace, client, &kind, false).await.expect("it goes");
+            assert_eq!(pruned.deleted().len(), 1);
+            assert!(api.get_opt(NAME).await.expect("an answer").is_none());
+        }
+    })
+    .await;
+}
+
+/// Another replica of the controller is faster: the object is ours.
+#[tokio::test]
+async fn object_that_another_replica_creates_meanwhile_is_ours() {
+    on_each_cluster(async |cluster| {
+        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+        for kind in kinds() {
+            let namespace = cluster.namespace("taken").await.expect("a namespace");
+            let client = cluster.client().expect("a client");
+            let made = make(&cluster, &namespace, client.clone(), &kind, true).await;
+            made.expect("it goes");
+            let api = kind.api(&client, &namespace);
+            let mut ours = api.get(NAME).await.expect("it is there");
+            api.delete(NAME, &kube::api::DeleteParams::default()).await.expect("deleted");
+            ours.metadata.resource_version = None;
+            ours.metadata.uid = None;
+            if let Some(spec) = ours.data.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.retain(|field, _| !field.starts_with("clusterIP"));
+            }
+            let racing = racing(&client, api, ours, Server::AsItIs);
+            let made = make(&cluster, &namespace, racing, &kind, true).await.expect("it is ours");
+            assert_eq!(made.children().len(), 1);
+        }
+    })
+    .await;
+}
