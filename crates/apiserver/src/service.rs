@@ -107,11 +107,12 @@ impl ApiService {
                         warnings,
                     };
                     let answer = call.answer(&route);
-                    match shared.has_deep() {
-                        false => Ok(answer.await),
-                        true => LargeStack::new(answer).await.map_err(|error| {
+                    if shared.has_deep() {
+                        LargeStack::new(answer).await.map_err(|error| {
                             Failure::internal_error(&format!("there is no large stack: {error}"))
-                        }),
+                        })
+                    } else {
+                        Ok(answer.await)
                     }
                 }
                 (Err(failure), _) | (_, Err(failure)) => Err(failure),

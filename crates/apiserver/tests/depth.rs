@@ -153,7 +153,7 @@ async fn what_is_too_deep_is_refused_and_the_server_lives_on() {
     for (path, name, levels) in
         [(THINGS, "a", LEVELS_MAX - 1), (CONFIG_MAPS, "a", 126), (THINGS, "a", 1_000_000)]
     {
-        let free = &deepest[1_000_000 - levels..1_000_000 + levels + 1];
+        let free = &deepest[1_000_000 - levels..=1_000_000 + levels];
         let (status, answer) = ask(&server, Method::POST, path, JSON, &thing(name, free)).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
         assert!(answer.contains("nested deeper than"), "{answer}");

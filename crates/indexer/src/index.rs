@@ -225,11 +225,10 @@ impl Registered {
     pub(crate) fn compare<I: Index>(&self, other: &I) -> Relation {
         let labels = (other as &dyn Any).downcast_ref::<ByLabel>();
         match (self.index.downcast_ref::<I>(), self.labels().zip(labels)) {
-            (None, _) => Relation::Unrelated,
             (Some(_), Some((held, wanted))) if held.covers_all(wanted) => Relation::Covers,
-            (Some(_), Some(_)) => Relation::Unrelated,
             (Some(held), None) if held == other => Relation::Covers,
             (Some(_), None) => Relation::Differs,
+            (None, _) | (Some(_), Some(_)) => Relation::Unrelated,
         }
     }
 

@@ -223,9 +223,12 @@ impl Trees {
     pub(crate) fn index_number<I: Index>(&self, text: &str) -> Result<usize, IndexError> {
         let is_wanted = |tree: &IndexTree| tree.index.is::<I>() && tree.index.covers_value(text);
         let number = self.indexes.iter().position(is_wanted);
-        let unknown = || match TypeId::of::<I>() == TypeId::of::<ByLabel>() {
-            true => format!("ByLabel::keys([{:?}])", label_key(text)),
-            false => short_name::<I>().to_owned(),
+        let unknown = || {
+            if TypeId::of::<I>() == TypeId::of::<ByLabel>() {
+                format!("ByLabel::keys([{:?}])", label_key(text))
+            } else {
+                short_name::<I>().to_owned()
+            }
         };
         number.ok_or_else(|| IndexError::Unknown { index: unknown() })
     }

@@ -74,7 +74,7 @@ impl Metrics {
         // The encoder adds `_info`.
         registry.register("windlass_build", "The version of Windlass", version);
         let log = LogLimit::new();
-        Self { registry, controllers, informers, requests, webhooks, elections, clock, log }
+        Self { registry, controllers, informers, requests, webhooks, elections, log, clock }
     }
 
     /// The registry, for metrics of your own. Their names must be unique.

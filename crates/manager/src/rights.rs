@@ -11,7 +11,7 @@ pub(crate) use review::Review;
 use std::sync::Arc;
 
 use windlass_evidence::{Condition, DeclaredRight, Right, Scope};
-use windlass_informer::Resource;
+use windlass_informer::{InformerCache, Resource};
 use windlass_webhook::ClientTarget;
 
 use crate::controllers::AnyController;
@@ -182,7 +182,7 @@ impl Rights {
             };
             caches.iter().any(|cache| is_same(cache.resource()))
         };
-        let owners = caches.first().into_iter().flat_map(|cache| cache.namespaces());
+        let owners = caches.first().into_iter().flat_map(InformerCache::namespaces);
         let owners: Vec<_> = owners.map(|namespace| namespace.map(str::to_owned)).collect();
         let (made, retired) = (controller.made_kinds(), controller.retired_kinds());
         let made = made.into_iter().filter(|made| !is_watched(made));

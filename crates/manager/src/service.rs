@@ -230,9 +230,10 @@ impl Service {
                 let (controller, shutdown) = (Arc::clone(controller), shutdown.clone());
                 let name = format!("controller {:?}", controller.name());
                 group.spawn(name, async move {
-                    let ended = match is_failover {
-                        true => controller.take_over(shutdown).await,
-                        false => controller.run(shutdown).await,
+                    let ended = if is_failover {
+                        controller.take_over(shutdown).await
+                    } else {
+                        controller.run(shutdown).await
                     };
                     let name = controller.name().to_owned();
                     ended.map_err(|error| ManagerError::Controller { name, error })

@@ -159,8 +159,8 @@ impl BoundWebhooks {
         let secret = secret_name(name);
         let mut made =
             Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
-        let (own, server) = (clock.clone(), clock.clone());
-        made = made.clock(move || own.own()).server_clock(move || server.now());
+        let (own, of_server) = (clock.clone(), clock.clone());
+        made = made.clock(move || own.own()).server_clock(move || of_server.now());
         if configurations.mutating.is_some() {
             made = made.mutating(name);
         }

@@ -106,7 +106,7 @@ async fn picture(cluster: &TestCluster) -> Vec<String> {
 }
 
 /// In the order of the writes: the apply of `d`, the deletions, the annotation.
-fn stop_after(cluster: &TestCluster, survived: u64, fault: Fault) -> Vec<FaultId> {
+fn stop_after(cluster: &TestCluster, survived: u64, fault: &Fault) -> Vec<FaultId> {
     let faults = cluster.server().expect("it is embedded").faults();
     let rule = |verb: &str| FaultRule::new(fault.clone()).verb(verb);
     let (applies, rest) = (survived.min(1), survived.saturating_sub(1));
@@ -131,7 +131,7 @@ async fn end_after_any_deletion_or_the_write_after_it_ends_in_the_same() {
     for survived in 0..=DELETIONS + 1 {
         let cluster = made_by_old().await;
         let server = cluster.server().expect("it is embedded");
-        let ids = stop_after(&cluster, survived, Fault::Hang);
+        let ids = stop_after(&cluster, survived, &Fault::Hang);
         let client = cluster.client().expect("a client");
         let dying = run_with(client, Version::New.builder(), Version::New.reconciler());
         while ids.iter().map(|id| server.faults().struck(*id)).sum::<u64>() == 0 {

@@ -137,10 +137,10 @@ async fn object_for_the_clean_up_is_made_and_does_not_block_the_deletion() {
 /// A controller that makes `child` for each `ConfigMap` that has no owner, and says how often it
 /// ran.
 fn maker(
-    runs: mpsc::UnboundedSender<()>,
+    runs: mpsc::Sender<()>,
 ) -> impl for<'a> Fn(Arc<ConfigMap>, &'a RunContext) -> Called<'a> + Send + Sync + 'static {
     move |object: Arc<ConfigMap>, cx: &RunContext| {
-        let _ = runs.send(());
+        let _ = runs.try_send(());
         Box::pin(async move {
             let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
             cx.children(&object).apply(child).prune().await?;
@@ -155,7 +155,7 @@ async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     create_deleted(&maps).await;
-    let (sender, mut runs) = mpsc::unbounded_channel();
+    let (sender, mut runs) = mpsc::channel(64);
     let running = run_with(client, |builder| builder.name("maker"), does(maker(sender)));
     runs.recv().await.expect("a run");
     // No retry, for an hour.
@@ -187,11 +187,11 @@ async fn long_run_makes_nothing_once_the_cache_shows_the_deletion() {
     let mut owner = config_map("owner");
     owner.finalizers_mut().push("example.com/hold".to_owned());
     maps.create(&PostParams::default(), &owner).await.expect("created");
-    let (began, mut runs) = mpsc::unbounded_channel();
+    let (began, mut runs) = mpsc::channel(64);
     let reconciler = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let began = began.clone();
         Box::pin(async move {
-            let _ = began.send(());
+            let _ = began.try_send(());
             tokio::time::sleep(Duration::from_mins(1)).await;
             let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
             cx.children(&object).apply(child).prune().await?;
@@ -256,7 +256,7 @@ async fn steps_until_settled(cluster: &TestCluster, policy: DeleteParams) -> Opt
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
-    let (sender, _runs) = mpsc::unbounded_channel();
+    let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
         builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };
@@ -317,7 +317,7 @@ async fn owner_that_is_made_again_gets_its_child_when_the_old_one_is_gone() {
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
-    let (sender, _runs) = mpsc::unbounded_channel();
+    let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
         builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };
@@ -353,7 +353,7 @@ async fn child_that_is_being_deleted_is_made_again_when_it_is_gone() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
     maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
-    let (sender, _runs) = mpsc::unbounded_channel();
+    let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
         builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };

@@ -60,7 +60,9 @@ impl Recording {
     /// Records the rights that a manager declares.
     pub(crate) fn watch_manager(self, manager: Manager) -> Manager {
         manager.on_rights(move |rights| {
-            rights.into_iter().for_each(|right| self.note(Fact::Declared(right)));
+            for right in rights {
+                self.note(Fact::Declared(right));
+            }
         })
     }
 
