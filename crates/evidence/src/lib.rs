@@ -1,5 +1,5 @@
-//! What tests have seen of the rights that an operator needs: a file format, which has a writer in
-//! the test environment and a reader in `cargo windlass rbac`.
+//! The file in which tests record the requests of an operator, and from which `cargo windlass rbac`
+//! derives Roles.
 //!
 //! A file has one JSON object in a line, an [`Entry`]: either a request that was sent, or a right
 //! that the operator declares. Only facts are here. Which right a request needs, and which rights
@@ -23,8 +23,8 @@ pub use entry::{
 pub use read::{ReadError, read};
 pub use recorder::Recorder;
 
-/// The version of the format that this crate writes and reads. Whoever changes the meaning of an
-/// entry increases it.
+/// The version of the format that this crate writes and reads. Increase it when the meaning of an
+/// entry changes.
 pub const VERSION: u32 = 1;
 
 /// The environment variable that names the folder of the files. `cargo windlass rbac` sets it for

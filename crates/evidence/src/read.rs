@@ -33,9 +33,9 @@ pub enum ReadError {
         /// Its version; `None` if it has none.
         found: Option<u64>,
     },
-    /// A line is no entry.
+    /// A line is not an entry.
     #[error(
-        "line {line} of the evidence in {} is no entry of version {VERSION}: {source}; something \
+        "line {line} of the evidence in {} is not an entry of version {VERSION}: {source}; something \
          else has written it, or the disk is full: run the command again",
         path.display()
     )]

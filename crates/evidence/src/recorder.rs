@@ -1,4 +1,4 @@
-//! Writes entries into the file of this process, each distinct one once.
+//! Writes each distinct entry once to the file of this process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};

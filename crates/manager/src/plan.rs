@@ -79,7 +79,8 @@ impl Manager {
     /// a dry run, the whole plan stops, and the error names the object.
     ///
     /// # Cancel safety
-    /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
+    /// If it is dropped, the runs that are under way are cancelled. Nothing was changed, unless a
+    /// server has ignored a dry run.
     pub async fn plan(self) -> Result<OperatorPlan, ManagerError> {
         self.check_names()?;
         Box::pin(plan(self)).await

@@ -1,4 +1,4 @@
-//! How much memory the texts of a record take, as far as they are not shared with others.
+//! Estimates the memory of the texts of a record. Shared texts are not counted.
 
 use std::fmt::{self, Display, Write as _};
 

@@ -45,7 +45,7 @@ const READABLE: [&str; 6] = ["status", "scale", "log", "approval", "ephemeralcon
 /// What can be updated and patched of an object besides itself.
 const WRITABLE: [&str; 5] = ["status", "scale", "approval", "ephemeralcontainers", "resize"];
 
-/// What can be asked that is no object: the first segments of paths.
+/// First path segments of requests that read something other than objects.
 const NO_OBJECTS: [&str; 7] = ["version", "openapi", "healthz", "livez", "readyz", "api", "apis"];
 
 /// Questions, which are asked by a create that stores nothing: groups and resources.
