@@ -1,8 +1,9 @@
 //! What the parts of a controller share: its sources, its workers and their runs, its handles, its
 //! metrics.
 //!
-//! Handlers of informers and streams hold only the enqueuer and what their filters read: a reference
-//! to the core would be a cycle. A [handle](crate::ControllerHandle) and a client of a run hold a `Weak` of it.
+//! Handlers of informers and streams hold only the enqueuer and what their filters read: a
+//! reference to the core would be a cycle. A [handle](crate::ControllerHandle) and a client of a
+//! run hold a `Weak` of it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

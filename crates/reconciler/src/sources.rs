@@ -3,6 +3,7 @@
 pub(crate) mod enqueue;
 pub(crate) mod filter;
 pub(crate) mod key_stream;
+pub(crate) mod log_limit;
 pub(crate) mod mapping;
 pub(crate) mod pause;
 pub(crate) mod predicate;

@@ -200,7 +200,7 @@ fn object_of(causes: &[Cause]) -> String {
     object.to_string()
 }
 
-/// FAULTS 9 and 38.
+/// An object that does not decode, which no retry helps.
 #[tokio::test(start_paused = true)]
 async fn objects_that_do_not_decode_hold_up_nobody() {
     let log = Log::start();
@@ -286,7 +286,7 @@ async fn event_whose_mapper_panics_is_mapped_again() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 38.
+/// A mapper that hangs for one object.
 #[tokio::test(start_paused = true)]
 async fn mapper_that_never_returns_for_one_object_holds_up_no_other() {
     let _log = Log::start();
@@ -321,7 +321,7 @@ async fn mapper_that_never_returns_for_one_object_holds_up_no_other() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 12, for a mapper that reads from the server.
+/// A server that fails, or answers slowly, for a mapper that reads from it.
 #[tokio::test(start_paused = true)]
 async fn mapper_whose_reads_fail_or_are_slow_for_one_object_holds_up_no_other() {
     let _log = Log::start();
@@ -410,7 +410,7 @@ async fn object_that_changes_while_it_is_mapped_is_mapped_again_after_that() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 12 and 38.
+/// Calls that hang until the time limit, for many objects at once.
 #[tokio::test(start_paused = true)]
 async fn sixteen_are_mapped_at_a_time_and_half_of_them_are_repetitions() {
     let _log = Log::start();
@@ -499,15 +499,15 @@ async fn event_that_waits_to_be_mapped_again_is_not_lost_when_the_controller_sto
     is_away.store(false, Ordering::Relaxed);
     let stop = CancellationToken::new();
     let work = async {
-        let (_, _, causes) = runs.recv().await.expect("a run");
-        assert!(causes[0].to_string().starts_with("Secret default/a deleted"), "{causes:?}");
+        let is_deletion = |cause: &Cause| cause.to_string().starts_with("Secret default/a deleted");
+        while !runs.recv().await.expect("a run").2.iter().any(is_deletion) {}
         stop.cancel();
     };
     let (ran, ()) = tokio::join!(controller.run(stop.clone()), work);
     ran.expect("it stops");
 }
 
-/// FAULTS 9: what came after a broken version is compared with the last one that was mapped.
+/// What comes after a version that does not decode is compared with the last one that was mapped.
 #[tokio::test(start_paused = true)]
 async fn object_that_decodes_again_is_mapped_with_the_last_version_that_did() {
     let _log = Log::start();
@@ -679,5 +679,194 @@ async fn deletion_replaces_what_waits_of_its_object_even_if_a_predicate_ignores_
     assert_eq!(object_of(&ran.expect("it is mapped").expect("a run").2), "default/a");
     let mappers = running.controller.status().mappers;
     assert_eq!((mappers.mapping, mappers.waiting), (0, 0));
+    running.end().await.expect("it stops");
+}
+
+/// Creates an object without the label that the mapper needs, and then adds it.
+async fn create_and_fix(client: &kube::Client, name: &str) {
+    create_secret(client, name, json!({}), json!({})).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    patch_secret(client, name, json!({"metadata": {"labels": {"team": "red"}}})).await;
+}
+
+fn team(object: &Cached<Secret>) -> Option<String> {
+    object.head().labels().get("team").map(str::to_owned)
+}
+
+/// The mapper fails for the old version of each update that follows, whatever the new one is.
+#[tokio::test(start_paused = true)]
+async fn object_whose_mapper_fails_leads_to_a_run_when_it_is_fixed() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = async |event: Event<Secret>| {
+        let is_panic = event.key().name() == "panics";
+        let team = |object: &Cached<Secret>| match team(object) {
+            None if is_panic => panic!("no team"),
+            team => team.ok_or_else(|| Error::msg("no team").retry_after(Duration::from_hours(1))),
+        };
+        let old = match &event {
+            Event::Updated { old, .. } => team(old)?,
+            Event::Added { .. } => "added".to_owned(),
+            Event::Deleted { .. } => "deleted".to_owned(),
+        };
+        Ok([ObjectKey::namespaced(&old, &team(event.object())?)])
+    };
+    // The keys are of no object: they show what was mapped.
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        Absent(said),
+    );
+    for name in ["fails", "panics"] {
+        create_and_fix(&client, name).await;
+        let ran = tokio::time::timeout(Duration::from_secs(40), next(&mut runs)).await;
+        assert_eq!(ran.expect("it is not lost"), "added/red");
+        // The next change begins with the version that was mapped.
+        patch_secret(&client, name, json!({"metadata": {"labels": {"team": "blue"}}})).await;
+        let ran = tokio::time::timeout(Duration::from_secs(40), next(&mut runs)).await;
+        assert_eq!(ran.expect("it is not lost"), "red/blue");
+        // What the old version led to is not asked for ever.
+        tokio::time::sleep(Duration::from_hours(12)).await;
+        let mappers = running.controller.status().mappers;
+        assert_eq!((mappers.mapping, mappers.waiting), (0, 0), "{mappers:?}");
+    }
+    assert_eq!(running.controller.status().mappers.given_up, 2);
+    running.end().await.expect("it stops");
+}
+
+/// The keys of the old version are those that it does not lead to any more.
+#[tokio::test(start_paused = true)]
+async fn update_whose_new_version_was_mapped_alone_is_mapped_again_for_the_old_one() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let calls = Arc::new(AtomicU32::new(0));
+    let called = Arc::clone(&calls);
+    let map = async move |event: Event<Secret>| match &event {
+        Event::Updated { old, .. } => {
+            if called.fetch_add(1, Ordering::Relaxed) < 3 {
+                return Err(Error::msg("the directory does not know it yet"));
+            }
+            Ok([ObjectKey::namespaced("old", &team(old).unwrap_or_default())])
+        }
+        _ => Ok([ObjectKey::namespaced("new", &team(event.object()).unwrap_or_default())]),
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        Absent(said),
+    );
+    create_secret(&client, "a", json!({"labels": {"team": "red"}}), json!({})).await;
+    assert_eq!(next(&mut runs).await, "new/red");
+    patch_secret(&client, "a", json!({"metadata": {"labels": {"team": "blue"}}})).await;
+    assert_eq!(next(&mut runs).await, "new/blue");
+    let ran = tokio::time::timeout(Duration::from_mins(1), next(&mut runs)).await;
+    assert_eq!(ran.expect("it is not lost"), "old/red");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_on_one_version_does_not_hide_the_keys_of_the_other_one() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = |secret: &Cached<Secret>| {
+        let team = team(secret).expect("no team, as the script says");
+        [ObjectKey::namespaced("team", &team)]
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches(Watch::<Secret>::new(), map),
+        Absent(said),
+    );
+    create_and_fix(&client, "a").await;
+    // At once, and once more when the stream has tried the old version, too.
+    let ran = tokio::time::timeout(Duration::from_millis(500), next(&mut runs)).await;
+    assert_eq!(ran.expect("it does not wait"), "team/red");
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    while runs.try_recv().is_ok() {}
+    let mappers = running.controller.status().mappers;
+    assert_eq!((mappers.mapping, mappers.waiting), (0, 0), "{mappers:?}");
+    patch_secret(&client, "a", json!({"metadata": {"labels": {"team": null}}})).await;
+    let ran = tokio::time::timeout(Duration::from_millis(500), next(&mut runs)).await;
+    assert_eq!(ran.expect("the old version leads to it"), "team/red");
+    expect_no_run(&mut runs).await;
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ignored_deletion_replaces_the_version_on_which_a_mapper_panicked() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let broken = Arc::clone(&is_broken);
+    let map = move |_: &Cached<Secret>| {
+        assert!(!broken.load(Ordering::Relaxed), "as the script says");
+        [key("default/one")]
+    };
+    let no_deletions = Predicate::new(|event| !matches!(event, Event::Deleted { .. }));
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches(Watch::<Secret>::new().when(no_deletions), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    create_secret(&client, "a", json!({}), json!({})).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    delete_secret(&client, "a").await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    is_broken.store(false, Ordering::Relaxed);
+    let (_, _, causes) = runs.recv().await.expect("a run");
+    assert!(causes[0].to_string().starts_with("Secret default/a deleted"), "{causes:?}");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panics_on_all_initial_objects_lose_no_event_and_do_not_flood_the_log() {
+    const OBJECTS: usize = 1_100;
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    for number in 0..OBJECTS {
+        create_secret(&client, &format!("s{number}"), json!({}), json!({})).await;
+    }
+    let map = |_: &Cached<Secret>| -> [ObjectKey; 0] { panic!("as the script says") };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let mappers = running.controller.status().mappers;
+    assert_eq!(mappers.mapping + mappers.waiting, OBJECTS, "{mappers:?}");
+    assert!(log.lines_with("the mapper of a watch panicked; it is called again").len() <= 20);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn final_failures_of_many_events_do_not_flood_the_log() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map =
+        async |_: Event<Secret>| Err::<Vec<ObjectKey>, _>(Error::msg("no such user").terminal());
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    for number in 0..100 {
+        create_secret(&client, &format!("s{number}"), json!({}), json!({})).await;
+    }
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(running.controller.status().mappers.given_up, 100);
+    assert!(log.lines_with("no such user").len() <= 20);
+    create_secret(&client, "last", json!({}), json!({})).await;
+    expect_no_run(&mut runs).await;
+    assert_eq!(log.lines_with("left_out=80").len(), 1);
     running.end().await.expect("it stops");
 }

@@ -61,8 +61,9 @@ use parking_lot::Mutex;
 /// | `paused` | gauge | objects that are not reconciled, because they are paused |
 /// | `given_up` | gauge | keys that are not retried, because all of their attempts failed |
 /// | `terminal` | gauge | keys that are not retried, because their error is terminal |
-/// | `mapper_failures_total` | counter | calls of mappers of `watches_changes` that failed, by `result` |
+/// | `mapper_failures_total` | counter | calls of mappers that failed, by `result` |
 /// | `mapper_waiting` | gauge | objects whose events wait to be mapped again |
+/// | `journal_bytes` | gauge | memory that the record of runs takes |
 /// | `events_dropped_total` | counter | Kubernetes events that were dropped: there were too many |
 ///
 /// The queues are shown as [`QueueMetrics`] describes it.

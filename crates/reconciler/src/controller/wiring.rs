@@ -1,13 +1,13 @@
 //! How events become keys: the sources of a controller, and the handler that it adds to the
 //! informer of each.
 //!
-//! A mapper is user code and may panic, which is logged. Then the event goes to a stream of the
-//! controller, which maps it again.
+//! A mapper is user code and may panic, which is logged. The keys of the other version are
+//! enqueued. The event, and those that follow while it waits, go to a stream of the controller,
+//! which maps them again.
 
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
-use tokio::sync::mpsc;
 use windlass_indexer::{ByController, Cached, Index, ObjectKey, ObjectType};
 use windlass_informer::{Event, HandlerOptions, InformerError, SharedInformer};
 
@@ -17,15 +17,12 @@ use crate::guard::caught;
 use crate::objects::ownership::{ReferredOwner, owners_of};
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::KeyStream;
-use crate::sources::mapping::{Mapper, erase_mapper, passing_events};
+use crate::sources::log_limit::LogLimit;
+use crate::sources::mapping::{Mapper, Pending, erase_mapper, passing_events};
 use crate::sources::pause::{PauseFilter, annotation};
 use crate::sources::predicate::Predicate;
 use crate::sources::source::Source;
 use crate::sources::watch::{OwnedBy, Watch};
-
-/// How many events on which a mapper has panicked wait for the stream that maps them again. There
-/// are that many only while the controller does not run.
-const PANICKED_MAX: usize = 1_024;
 
 impl ControllerCore {
     /// The source of the objects that are reconciled.
@@ -97,14 +94,15 @@ impl ControllerCore {
             // Collected here, because the iterator is the user's, too.
             keys(object).into_iter().collect::<Vec<_>>()
         });
-        let (panicked, mut events) = mpsc::channel(PANICKED_MAX);
-        let events = stream::poll_fn(move |cx| events.poll_recv(cx));
-        let events = Box::pin(events.map(|event| (event, true)));
         let again = Arc::clone(&keys);
-        let map = erase_mapper(async move |event| Ok(keys_of_versions(&event, &*again)));
-        let items = self.mapped_items(informer.resource(), events, map);
+        let map = erase_mapper(async move |event: Event<T>| {
+            Ok(keys_of_versions(&event, |object| again(&event, object)))
+        });
+        let pending = Pending::new();
+        let events = Box::pin(stream::pending());
+        let items = self.mapped_items(informer.resource(), events, Arc::clone(&pending), map);
         let keys = move |event: &Event<T>, object: &Cached<T>| keys(event, object);
-        let source = self.attach(&informer, filter, keys, Some(panicked))?;
+        let source = self.attach(&informer, filter, keys, Some(pending))?;
         let items = items.take_until(source.removed.clone().cancelled_owned());
         self.streams.add(KeyStream { name, items: Box::pin(items) });
         Ok(source)
@@ -143,7 +141,7 @@ impl ControllerCore {
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(&informer, None);
         let events = passing_events(events, filter);
-        let items = self.mapped_items(informer.resource(), events, map);
+        let items = self.mapped_items(informer.resource(), events, Pending::new(), map);
         let items = items.take_until(source.removed.clone().cancelled_owned());
         self.streams.add(KeyStream { name, items: Box::pin(items) });
         Ok(source)
@@ -172,6 +170,7 @@ impl ControllerCore {
             predicate,
             global: self.filter.clone(),
             pause: None,
+            log_limit: LogLimit::default(),
         })
     }
 
@@ -181,35 +180,51 @@ impl ControllerCore {
 
     /// Adds a handler to an informer. For each event that the filter passes, it enqueues what
     /// `keys` returns for the object; for an update also what it returns for the old version. If
-    /// that panics, it sends the event to `panicked`.
+    /// that panics, it adds the event to `pending`.
     fn attach<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         &self,
         informer: &SharedInformer<T>,
         filter: EventFilter<T>,
         keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
-        panicked: Option<mpsc::Sender<Event<T>>>,
+        pending: Option<Arc<Pending<T>>>,
     ) -> Result<Source, InformerError> {
         // Holding all of `self` would be a reference cycle: its sources hold the informer, which
         // holds this handler.
         let (enqueuer, mappers) = (self.enqueuer.clone(), Arc::clone(&self.mappers));
         let handler = move |event: Event<T>| {
-            if !filter.passes(&event) {
+            let passes = filter.passes(&event);
+            if !passes && !matches!(event, Event::Deleted { .. }) {
                 return;
             }
-            let Some(to_add) = caught(|| keys_of_versions(&event, &keys)) else {
-                mappers.add_panic();
-                let is_kept =
-                    panicked.as_ref().is_some_and(|to| to.try_send(event.clone()).is_ok());
-                let consequence = if is_kept {
-                    "it is called again"
-                } else {
-                    "what the event leads to is not reconciled"
-                };
-                return filter.report_mapper_panic(&event, consequence);
+            let mut has_panicked = false;
+            if passes {
+                let to_add = keys_of_versions(&event, |object| {
+                    let found = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
+                    found.unwrap_or_else(|| {
+                        mappers.add_panic();
+                        has_panicked = true;
+                        Vec::new()
+                    })
+                });
+                let cause = Cause::of(&filter.resource, &event);
+                for key in to_add {
+                    enqueuer.enqueue(key, cause.clone());
+                }
+            }
+            let panicked = has_panicked.then(|| event.key().clone());
+            let dropped = match &pending {
+                // Without a panic, it is added only if an event of its object waits there.
+                Some(pending) => pending.add(event, has_panicked),
+                None => has_panicked.then_some(event),
             };
-            let cause = Cause::of(&filter.resource, &event);
-            for key in to_add {
-                enqueuer.enqueue(key, cause.clone());
+            match (dropped, panicked) {
+                (Some(event), _) => {
+                    mappers.add_given_up();
+                    let consequence = "what the event leads to is not reconciled";
+                    filter.report_mapper_panic(event.key(), consequence);
+                }
+                (None, Some(object)) => filter.report_mapper_panic(&object, "it is called again"),
+                (None, None) => {}
             }
         };
         let registration = informer.add_handler_with(self.handler_options(), handler)?;
@@ -218,15 +233,15 @@ impl ControllerCore {
 }
 
 /// The keys that an object leads to, and for an update those that the old version leads to.
-fn keys_of_versions<T, I: IntoIterator<Item = ObjectKey>>(
+fn keys_of_versions<T>(
     event: &Event<T>,
-    keys: &(impl Fn(&Event<T>, &Cached<T>) -> I + ?Sized),
+    mut keys: impl FnMut(&Cached<T>) -> Vec<ObjectKey>,
 ) -> Vec<ObjectKey> {
-    let mut found: Vec<_> = keys(event, event.object()).into_iter().collect();
+    let mut found = keys(event.object());
     if let Event::Updated { old, .. } = event
         && !event.is_resync()
     {
-        found.extend(keys(event, old));
+        found.extend(keys(old));
         // Mostly both lead to the same key, which gets one cause and not two.
         found.sort_unstable();
         found.dedup();

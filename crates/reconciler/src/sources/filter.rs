@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use windlass_indexer::ObjectKey;
 use windlass_informer::{Event, Resource};
 
 use crate::guard::{PANIC_ADVICE, caught};
+use crate::sources::log_limit::LogLimit;
 use crate::sources::pause::PauseFilter;
 use crate::sources::predicate::{AnyEvent, AnyFilter, Predicate};
 
@@ -20,6 +22,8 @@ pub(crate) struct EventFilter<T> {
     pub(crate) global: Option<AnyFilter>,
     /// For the reconciled objects, if they can be paused.
     pub(crate) pause: Option<PauseFilter>,
+    /// For panics.
+    pub(crate) log_limit: LogLimit,
 }
 
 impl<T: 'static> EventFilter<T> {
@@ -32,21 +36,22 @@ impl<T: 'static> EventFilter<T> {
                     .is_none_or(|filter| filter(&AnyEvent::of(&self.resource, event)))
         });
         let passes = passes.unwrap_or_else(|| {
-            self.report_panic("predicate", "the event counts", event);
+            self.report_panic("predicate", "the event counts", event.key());
             true
         });
         passes || self.pause.as_ref().is_some_and(|pause| pause.must_pass(event))
     }
 
     /// A mapper panicked. `consequence` says what becomes of the event.
-    pub(crate) fn report_mapper_panic(&self, event: &Event<T>, consequence: &str) {
-        self.report_panic("mapper", consequence, event);
+    pub(crate) fn report_mapper_panic(&self, object: &ObjectKey, consequence: &str) {
+        self.report_panic("mapper", consequence, object);
     }
 
-    fn report_panic(&self, what: &str, consequence: &str, event: &Event<T>) {
+    fn report_panic(&self, what: &str, consequence: &str, object: &ObjectKey) {
         let Self { controller, resource, .. } = self;
+        let Some(line) = self.log_limit.line() else { return };
         tracing::error!(
-            controller = &**controller, %resource, object = %event.key(),
+            controller = &**controller, %resource, %object, left_out = line.left_out,
             "the {what} of a watch panicked; {consequence}; {PANIC_ADVICE}"
         );
     }

@@ -1,5 +1,4 @@
-//! A watch whose mapper sees every change, and is awaited; and the events on which another mapper
-//! has panicked.
+//! `watches_changes`: calls an async mapper for every change of an object, with retries.
 //!
 //! A handler of an informer must not wait, so the events come from a subscription, and the watch is
 //! a [stream](crate::sources::key_stream) of keys:
@@ -12,12 +11,18 @@
 //!
 //! - A key is mapped once at a time. Events that arrive meanwhile merge, and are mapped after that.
 //! - What fails waits and is mapped again, without end. It waits in [`Unmapped`] and not in a place
-//!   of its own, and at most half of the places are for repetitions. So no key waits for another
-//!   one that fails or hangs.
+//!   of its own.
+//! - At most half of the places are for repetitions, so what fails again and again holds up nothing
+//!   new. A first call that hangs holds its place until the time limit.
+//! - An update that fails is also mapped as an addition of its new version. If that works, the
+//!   update is repeated for some minutes only, for what the old version led to.
 //! - An event is taken from the subscription when a place is free. Until then it waits there.
 //!
-//! All of this is in the stream. If the controller stops, its next run goes on with it, and no event
-//! is lost.
+//! All of this is in the stream. If the controller stops, its next run goes on with it, and no
+//! event is lost.
+//!
+//! A mapper of `watches` is called in a handler. What it panics on is added to [`Pending`], and its
+//! stream calls it again.
 
 pub(crate) mod status;
 
@@ -35,6 +40,8 @@ use fastrand::Rng;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt as _, stream};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use windlass_indexer::{ObjectKey, ObjectType};
@@ -46,9 +53,10 @@ use crate::error::Error;
 use crate::guard::PANIC_ADVICE;
 use crate::sources::filter::EventFilter;
 use crate::sources::key_stream::StreamItem;
+use crate::sources::log_limit::LogLimit;
 use crate::sources::mapping::attempt::{Attempt, Failure, map_all};
 use crate::sources::mapping::status::MapperGauges;
-use crate::sources::mapping::unmapped::Unmapped;
+use crate::sources::mapping::unmapped::{Change, OLD_FAILURES_MAX, Unmapped};
 
 /// How many keys are mapped at a time.
 const PLACES: usize = 16;
@@ -76,6 +84,14 @@ pub(crate) type Mapper<T> =
 /// Events, and whether they count. Of those that do not, only deletions.
 pub(crate) type Events<T> = Pin<Box<dyn Stream<Item = (Event<T>, bool)> + Send>>;
 
+/// The events of a watch that are not mapped yet: for its stream, and for a handler that adds those
+/// that it could not map.
+pub(crate) struct Pending<T> {
+    unmapped: Mutex<Unmapped<T>>,
+    /// Tells the stream that the handler has added something.
+    added: Notify,
+}
+
 /// The state of such a watch.
 struct Mapping<T> {
     controller: Arc<str>,
@@ -85,7 +101,7 @@ struct Mapping<T> {
     has_ended: bool,
     map: Arc<Mapper<T>>,
     timeout: Duration,
-    unmapped: Unmapped<T>,
+    pending: Arc<Pending<T>>,
     random: Rng,
     running: FuturesUnordered<BoxFuture<'static, Attempt<T>>>,
     /// How many of them are repetitions.
@@ -93,6 +109,8 @@ struct Mapping<T> {
     /// What was mapped and is not enqueued yet.
     found: VecDeque<StreamItem>,
     gauges: MapperGauges,
+    given_up_lines: LogLimit,
+    retry_lines: LogLimit,
 }
 
 /// Erases the type of a mapper.
@@ -135,6 +153,7 @@ impl ControllerCore {
         &self,
         resource: &Resource,
         events: Events<T>,
+        pending: Arc<Pending<T>>,
         map: Mapper<T>,
     ) -> impl Stream<Item = StreamItem> + Send + 'static {
         let mut seed = DefaultHasher::new();
@@ -146,14 +165,37 @@ impl ControllerCore {
             has_ended: false,
             map: Arc::new(map),
             timeout: self.timeout.unwrap_or(TIMEOUT),
-            unmapped: Unmapped::new(),
+            pending,
             random: Rng::with_seed(seed.finish()),
             running: FuturesUnordered::new(),
             retrying: 0,
             found: VecDeque::new(),
             gauges: MapperGauges::new(Arc::clone(&self.mappers)),
+            given_up_lines: LogLimit::default(),
+            retry_lines: LogLimit::default(),
         };
         stream::unfold(mapping, async |mut mapping| Some((mapping.next().await?, mapping)))
+    }
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { unmapped: Mutex::new(Unmapped::new()), added: Notify::new() })
+    }
+
+    /// Adds an event. One that does not count is added only if another one of its object waits,
+    /// which it replaces: what waits of an object that is gone would not be bounded. Returns the
+    /// event if there is no room for it.
+    #[must_use = "it must be logged"]
+    pub(crate) fn add(&self, event: Event<T>, counts: bool) -> Option<Event<T>> {
+        let mut unmapped = self.unmapped.lock();
+        if !counts && !unmapped.is_known(event.key()) {
+            return None;
+        }
+        let dropped = unmapped.add(event, Instant::now());
+        drop(unmapped);
+        self.added.notify_one();
+        dropped
     }
 }
 
@@ -165,8 +207,12 @@ impl<T: ObjectType> Mapping<T> {
                 return Some(item);
             }
             self.fill_places();
-            self.gauges.set(self.running.len(), self.unmapped.waiting());
-            let retry_at = self.unmapped.next_retry().filter(|_| self.retrying < RETRY_PLACES);
+            let (waiting, retry_at) = {
+                let unmapped = self.pending.unmapped.lock();
+                (unmapped.waiting(), unmapped.next_retry())
+            };
+            self.gauges.set(self.running.len(), waiting);
+            let retry_at = retry_at.filter(|_| self.retrying < RETRY_PLACES);
             let has_place = self.running.len() < PLACES;
             if self.has_ended && self.running.is_empty() && retry_at.is_none() {
                 return None;
@@ -175,22 +221,16 @@ impl<T: ObjectType> Mapping<T> {
                 biased;
                 Some(attempt) = self.running.next() => self.settle(attempt),
                 event = self.events.next(), if has_place && !self.has_ended => match event {
-                    Some((event, counts)) => self.take(event, counts),
+                    Some((event, counts)) => {
+                        let dropped = self.pending.add(event, counts);
+                        self.report_dropped(dropped.as_slice());
+                    }
                     None => self.has_ended = true,
                 },
+                () = self.pending.added.notified(), if has_place => {}
                 () = sleep_until(retry_at.unwrap_or_else(Instant::now)),
                     if has_place && retry_at.is_some() => {}
             }
-        }
-    }
-
-    fn take(&mut self, event: Event<T>, counts: bool) {
-        // What waits of an object that is gone would never be replaced, and not be bounded.
-        if !counts && !self.unmapped.is_known(event.key()) {
-            return;
-        }
-        if let Some(dropped) = self.unmapped.add(event) {
-            self.report_dropped(&dropped);
         }
     }
 
@@ -198,7 +238,8 @@ impl<T: ObjectType> Mapping<T> {
     fn fill_places(&mut self) {
         while self.running.len() < PLACES {
             let may_retry = self.retrying < RETRY_PLACES;
-            let Some(due) = self.unmapped.take_due(Instant::now(), may_retry) else { return };
+            let due = self.pending.unmapped.lock().take_due(Instant::now(), may_retry);
+            let Some(due) = due else { return };
             self.retrying += usize::from(due.is_retry);
             let resource = self.resource.clone();
             let map = Arc::clone(&self.map);
@@ -213,24 +254,34 @@ impl<T: ObjectType> Mapping<T> {
         let failures = attempt.failures.saturating_add(1);
         let (mut left, mut delay) = (Vec::new(), None);
         for (change, failure) in attempt.failed {
-            let wait = self.wait_after(&failure, failures);
-            self.report(&change.event, &failure, failures, wait);
+            let wait = self.wait_after(&change, &failure, failures);
+            self.report(&change, &failure, failures, wait);
             delay = delay.max(wait);
             let is_undecodable = matches!(failure, Failure::Undecodable(_));
-            // After a deletion no version comes that may decode.
-            if wait.is_some() || is_undecodable && !change.is_deletion() {
+            // For what is of the past, no version comes that may decode.
+            if wait.is_some() || is_undecodable && !change.is_past() {
                 left.push(change);
             }
         }
-        let retry_at = delay.map(|delay| Instant::now() + delay);
-        for dropped in self.unmapped.settle(&attempt.key, left, retry_at) {
-            self.report_dropped(&dropped);
-        }
+        let now = Instant::now();
+        let retry_at = delay.map(|delay| now + delay);
+        let dropped = self.pending.unmapped.lock().settle(&attempt.key, left, retry_at, now);
+        self.report_dropped(&dropped);
     }
 
     /// How long an event waits after so many failures in a row; `None` if no retry helps.
-    fn wait_after(&mut self, failure: &Failure, failures: u32) -> Option<Duration> {
+    fn wait_after(
+        &mut self,
+        change: &Change<T>,
+        failure: &Failure,
+        failures: u32,
+    ) -> Option<Duration> {
+        if change.old_failures >= OLD_FAILURES_MAX {
+            return None;
+        }
         let asked = match failure {
+            // Other events of the object must not wait that long.
+            Failure::Error(..) if change.is_for_old() => None,
             Failure::Error(_, asked) => *asked,
             Failure::Panicked | Failure::TimedOut | Failure::UndecodableBefore(_) => None,
             Failure::Undecodable(_) | Failure::Terminal(_) => return None,
@@ -242,52 +293,65 @@ impl<T: ObjectType> Mapping<T> {
         Some(asked.unwrap_or(wait))
     }
 
-    /// Counts a failure, and logs it: each one that is final, and the first, second, fourth, … of
-    /// the others.
-    fn report(&self, event: &Event<T>, failure: &Failure, attempt: u32, wait: Option<Duration>) {
-        let (controller, resource, object) = (&*self.controller, &self.resource, event.key());
+    /// Counts a failure, and logs it if there are not too many: each that is final, and the first,
+    /// second, fourth, … of the others.
+    fn report(&self, change: &Change<T>, failure: &Failure, attempt: u32, wait: Option<Duration>) {
+        let (controller, resource) = (&*self.controller, &self.resource);
+        let object = change.event.key();
         let counts = &self.gauges.counts;
         let what = match failure {
-            Failure::Error(error, _) | Failure::UndecodableBefore(error) => {
+            Failure::Error(error, _)
+            | Failure::UndecodableBefore(error)
+            | Failure::Undecodable(error)
+            | Failure::Terminal(error) => {
                 count(&counts.failed);
-                format!("failed, and is called again: {error}")
+                format!("failed: {error}")
             }
             Failure::Panicked => {
                 count(&counts.panicked);
-                format!("panicked, and is called again; {PANIC_ADVICE}")
+                format!("panicked; {PANIC_ADVICE}")
             }
             Failure::TimedOut => {
                 count(&counts.timed_out);
-                let limit = self.timeout;
-                format!("took longer than {limit:?}, was cancelled, and is called again")
-            }
-            Failure::Undecodable(error) => {
-                count(&counts.failed);
-                format!("failed; the event leads to no run before the object changes: {error}")
-            }
-            Failure::Terminal(error) => {
-                count(&counts.failed);
-                format!("failed; what the event leads to is not reconciled: {error}")
+                format!("took longer than {:?}, and was cancelled", self.timeout)
             }
         };
-        if wait.is_none() {
-            count(&counts.given_up);
-            tracing::error!(controller, %resource, %object, attempt, "the mapper of a watch {what}");
-        } else if attempt.is_power_of_two() {
-            tracing::warn!(
-                controller, %resource, %object, attempt, retry_in = wait.map(tracing::field::debug),
-                "the mapper of a watch {what}"
+        if wait.is_some() {
+            let is_shown = attempt.is_power_of_two();
+            if let Some(line) = is_shown.then(|| self.retry_lines.line()).flatten() {
+                tracing::warn!(
+                    controller, %resource, %object, attempt, left_out = line.left_out,
+                    retry_in = wait.map(tracing::field::debug),
+                    "the mapper of a watch is called again: it {what}"
+                );
+            }
+            return;
+        }
+        count(&counts.given_up);
+        let consequence = match failure {
+            Failure::Undecodable(_) => "the event leads to no run before the object changes",
+            _ if change.is_for_old() => "what only the old version led to is not reconciled",
+            _ => "what the event leads to is not reconciled",
+        };
+        if let Some(line) = self.given_up_lines.line() {
+            tracing::error!(
+                controller, %resource, %object, attempt, left_out = line.left_out,
+                "{consequence}: the mapper of a watch {what}"
             );
         }
     }
 
-    fn report_dropped(&self, event: &Event<T>) {
-        count(&self.gauges.counts.given_up);
-        tracing::error!(
-            controller = &*self.controller, resource = %self.resource, object = %event.key(),
-            "too many deletions wait for the mapper of a watch, which fails; what this one leads to \
-             is not reconciled"
-        );
+    fn report_dropped(&self, events: &[Event<T>]) {
+        for event in events {
+            count(&self.gauges.counts.given_up);
+            let Some(line) = self.given_up_lines.line() else { continue };
+            tracing::error!(
+                controller = &*self.controller, resource = %self.resource, object = %event.key(),
+                left_out = line.left_out,
+                "too many deletions and old versions wait for the mapper of a watch, which fails; \
+                 what this one leads to is not reconciled"
+            );
+        }
     }
 }
 

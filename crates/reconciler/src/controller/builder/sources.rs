@@ -29,9 +29,11 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
-    /// update, it is called with the old and the new version. If it panics, that is logged, and it is
-    /// called again. It must not wait; for a mapper that does, see
-    /// [`watches_changes`](Self::watches_changes).
+    /// update, it is called with the old and the new version. It must not wait; for a mapper that
+    /// does, see [`watches_changes`](Self::watches_changes).
+    ///
+    /// If it panics on one version, the keys of the other one run, and that is logged. While the
+    /// controller runs, the event is then repeated as one of `watches_changes` is.
     pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         mut self,
         watch: Watch<T>,
@@ -64,16 +66,23 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// While the controller runs, the events of up to sixteen objects are mapped at a time; runs do
     /// not wait for them. The events of one object are mapped one after the other, and those that
-    /// come meanwhile merge. An update that has merged is also shown to the mapper as an addition of
-    /// the new version, because a run may have seen one in between that differs from both.
+    /// come meanwhile merge. An update that has merged is also shown to the mapper as an addition
+    /// of the new version, because a run may have seen one in between that differs from both.
     ///
     /// If the mapper fails, panics, or takes longer than the [time limit](Self::timeout) for runs
     /// (five minutes if there is none), it is called again, without end: after a second, then after
-    /// up to twice as long, at most 30 seconds, or when the error [asks](Error::retry_after) for it.
-    /// Other objects do not wait for that. Two errors are final, and logged: a
-    /// [terminal](Error::terminal) one, and that the changed object itself does not decode. What
-    /// comes after that is mapped with the last version that did. The closure is cloned for every
-    /// call.
+    /// up to twice as long, at most 30 seconds, or when the error [asks](Error::retry_after) for
+    /// it. A new event of the object makes that earlier, once in 30 seconds. At most eight calls
+    /// under way are repetitions, so what fails again and again holds up no new event. A first call
+    /// that hangs holds its place until the time limit.
+    ///
+    /// An update that fails is also shown to the mapper as an addition of the new version, so that
+    /// an old version that fails for ever does not hide it. If that works, the update is repeated
+    /// for some minutes only, for what the old version led to.
+    ///
+    /// Two errors are final, and logged: a [terminal](Error::terminal) one, and that the changed
+    /// object itself does not decode. What comes after that is mapped with the last version that
+    /// did. The closure is cloned for every call.
     pub fn watches_changes<T, F, R, I>(mut self, watch: Watch<T>, map: F) -> Self
     where
         T: ObjectType,
@@ -142,9 +151,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Declares that the controller makes [children](crate::RunContext::children) of a kind,
-    /// without a cache of it. Each prune lists the kind by its label, in the namespace of the owner;
-    /// for a cluster-scoped owner, in all namespaces. The account needs the rights to get, list,
-    /// create, patch and delete it.
+    /// without a cache of it. Each prune lists the kind by its label, in the namespace of the
+    /// owner; for a cluster-scoped owner, in all namespaces. The account needs the rights to get,
+    /// list, create, patch and delete it.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};

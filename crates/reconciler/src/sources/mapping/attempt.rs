@@ -52,37 +52,54 @@ pub(super) async fn map_all<T: Send + Sync + 'static>(
 ) -> Attempt<T> {
     let Due { key, changes, failures, is_retry } = due;
     let (mut found, mut failed) = (Vec::new(), Vec::new());
-    for change in changes {
-        match map_one(&change, &map, limit).await {
-            Ok(keys) => {
-                let cause = Cause::of(&resource, &change.event);
-                found.extend(keys.into_iter().map(|key| (key, cause.clone())));
-            }
-            Err(failure) => failed.push((change, failure)),
-        }
+    for mut change in changes {
+        let (mut keys, failure) = map_one(&mut change, &map, limit).await;
+        keys.sort_unstable();
+        keys.dedup();
+        let cause = Cause::of(&resource, &change.event);
+        found.extend(keys.into_iter().map(|key| (key, cause.clone())));
+        failed.extend(failure.map(|failure| (change, failure)));
     }
     Attempt { key, failures, is_retry, found, failed }
 }
 
+/// The keys that a change leads to, and why it has to be mapped again. For an update, there may be
+/// two calls, each with the time limit.
 async fn map_one<T: Send + Sync + 'static>(
-    change: &Change<T>,
+    change: &mut Change<T>,
     map: &Mapper<T>,
     limit: Duration,
-) -> Result<Vec<ObjectKey>, Failure> {
-    let Change { event, is_merged } = change;
-    let Event::Updated { new, .. } = event else { return call(event, map, limit).await };
+) -> (Vec<ObjectKey>, Option<Failure>) {
+    let result = call(&change.event, map, limit).await;
+    let Event::Updated { new, .. } = &change.event else { return settled(result) };
+    let is_final = matches!(result, Err(Failure::Undecodable(_) | Failure::Terminal(_)));
+    let is_mapped = result.is_ok() && !change.is_merged;
+    let is_for_old = change.is_for_old();
+    change.old_failures += u32::from(is_for_old);
+    if is_for_old || is_final || is_mapped {
+        return settled(result);
+    }
     let added = Event::Added { object: new.clone(), initial: false };
-    match call(event, map, limit).await {
+    let (new_keys, failure) = settled(call(&added, map, limit).await);
+    match (result, failure) {
         // A run may have seen a version in between. A mapper that compares would not know.
-        Ok(mut keys) if *is_merged => {
-            keys.extend(call(&added, map, limit).await?);
-            keys.sort_unstable();
-            keys.dedup();
-            Ok(keys)
-        }
+        (Ok(keys), failure) => ([keys, new_keys].concat(), failure),
         // It never will decode, and must not hide what came after it.
-        Err(Failure::UndecodableBefore(_)) => call(&added, map, limit).await,
-        result => result,
+        (Err(Failure::UndecodableBefore(_)), failure) => (new_keys, failure),
+        // The old version may fail for ever, and must not hide the new one, either. That no retry
+        // helps the new one says nothing about what the old one led to.
+        (Err(failure), None | Some(Failure::Terminal(_))) => {
+            change.old_failures = 1;
+            (new_keys, Some(failure))
+        }
+        (Err(_), Some(failure)) => (Vec::new(), Some(failure)),
+    }
+}
+
+fn settled(result: Result<Vec<ObjectKey>, Failure>) -> (Vec<ObjectKey>, Option<Failure>) {
+    match result {
+        Ok(keys) => (keys, None),
+        Err(failure) => (Vec::new(), Some(failure)),
     }
 }
 

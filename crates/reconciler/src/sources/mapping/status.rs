@@ -19,7 +19,8 @@ pub struct MapperStatus {
     /// Calls that were cancelled because they took too long.
     pub timed_out: u64,
     /// Events that lead to no run, because the object does not decode or the error is terminal, or
-    /// because too many deletions wait.
+    /// because too many deletions wait; and updates whose new version was mapped, but for whose old
+    /// version the mapper failed too often.
     pub given_up: u64,
 }
 
@@ -45,6 +46,11 @@ impl MapperCounts {
     /// Counts a panic of a mapper that is not awaited.
     pub(crate) fn add_panic(&self) {
         self.panicked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an event that leads to no run.
+    pub(crate) fn add_given_up(&self) {
+        self.given_up.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn status(&self) -> MapperStatus {

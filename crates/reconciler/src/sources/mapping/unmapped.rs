@@ -21,7 +21,14 @@
 //!
 //! So a key has at most one event of an object that exists, and the deletions of its predecessors.
 //! Their number is bounded for all keys together, because names that come and go are not: beyond
-//! [`DELETIONS_MAX`], a deletion that cannot be mapped at once is dropped.
+//! [`PAST_MAX`], a deletion that cannot be mapped at once is dropped.
+//!
+//! If the mapper fails for an update, but maps its new version alone, the update stays for what the
+//! old version led to. It merges with nothing, so the next update begins with the version that was
+//! mapped. It is given up after [`OLD_FAILURES_MAX`] failures, and counts as a deletion does.
+//!
+//! A new event makes a key that waits due at once, because it may mend what fails. It does so once
+//! in [`EARLY_PERIOD`], so an object that changes all the time is not mapped all the time.
 //!
 //! Unlike in the backlog of a handler, an object that came and went does not vanish, and an update
 //! says whether it has merged: a run may have seen what was in between.
@@ -31,14 +38,26 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 use windlass_informer::{Event, FinalState};
 
-/// How many deletions wait at most. What exists is bounded by the cache, which holds it anyway.
-pub(super) const DELETIONS_MAX: usize = 10_000;
+use crate::sources::mapping::BACKOFF_MAX;
+
+/// How many deletions, and updates that wait for their old version, wait at most. What exists is
+/// bounded by the cache, which holds it anyway.
+pub(super) const PAST_MAX: usize = 10_000;
+
+/// How often the mapper may fail for an update whose new version it maps alone. With the backoff,
+/// that takes four to eight minutes: longer than a short outage, and no load that stays.
+pub(super) const OLD_FAILURES_MAX: u32 = 20;
+
+/// How much time passes between two events that make a key due earlier. As long as the longest
+/// backoff, so that such events at most double how often a key is tried.
+const EARLY_PERIOD: Duration = BACKOFF_MAX;
 
 /// The events that are not mapped yet.
 pub(super) struct Unmapped<T> {
@@ -50,8 +69,8 @@ pub(super) struct Unmapped<T> {
     /// in which they failed.
     retries: BTreeMap<(Instant, u64), ObjectKey>,
     next_number: u64,
-    /// How many of the events are deletions.
-    deletions: usize,
+    /// How many of the events are [of the past](Change::is_past).
+    past: usize,
 }
 
 struct Key<T> {
@@ -59,6 +78,8 @@ struct Key<T> {
     /// How often it has failed in a row.
     failures: u32,
     state: State,
+    /// Before this, no event makes the key due earlier.
+    early_from: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,8 +88,8 @@ enum State {
     Ready,
     /// What was known is being mapped. Its events are those that came since.
     Running,
-    /// It waits after a failure.
-    Retry,
+    /// It waits after a failure, in `retries`.
+    Retry { at: (Instant, u64) },
     /// Its object does not decode.
     Undecodable,
 }
@@ -79,6 +100,9 @@ pub(super) struct Change<T> {
     /// Whether there were versions between the old and the new one of an update, or whether the old
     /// one was not mapped itself.
     pub(super) is_merged: bool,
+    /// How often the mapper has failed for an update, but has mapped the new version alone. After
+    /// that, only what the old version led to is missing.
+    pub(super) old_failures: u32,
 }
 
 /// A key whose events are to be mapped, in order.
@@ -98,7 +122,7 @@ impl<T> Unmapped<T> {
             ready: VecDeque::new(),
             retries: BTreeMap::new(),
             next_number: 0,
-            deletions: 0,
+            past: 0,
         }
     }
 
@@ -119,14 +143,15 @@ impl<T> Unmapped<T> {
 
     /// Adds an event. Returns it if there is no room for it.
     #[must_use = "it must be logged"]
-    pub(super) fn add(&mut self, event: Event<T>) -> Option<Event<T>> {
-        let (key, change) = (event.key().clone(), Change { event, is_merged: false });
+    pub(super) fn add(&mut self, event: Event<T>, now: Instant) -> Option<Event<T>> {
+        let key = event.key().clone();
+        let change = Change { event, is_merged: false, old_failures: 0 };
         let known = match self.keys.entry(key.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                self.deletions += usize::from(change.is_deletion());
-                let state = State::Ready;
-                unknown.insert(Key { changes: vec![change], failures: 0, state });
+                self.past += usize::from(change.is_past());
+                let (changes, state) = (vec![change], State::Ready);
+                unknown.insert(Key { changes, failures: 0, state, early_from: now });
                 self.ready.push_back(key);
                 return None;
             }
@@ -135,8 +160,15 @@ impl<T> Unmapped<T> {
         if is_undecodable {
             known.state = State::Ready;
             self.ready.push_back(key);
+        } else if let State::Retry { at: (due, number) } = known.state {
+            let earlier = known.earlier(due, now);
+            if earlier < due {
+                self.retries.remove(&(due, number));
+                self.retries.insert((earlier, number), key);
+                known.state = State::Retry { at: (earlier, number) };
+            }
         }
-        append(&mut known.changes, change, is_undecodable, &mut self.deletions)
+        append(&mut known.changes, change, is_undecodable, &mut self.past)
     }
 
     /// Takes the events of a key that is due: of one that was not tried, or of one that is due
@@ -152,39 +184,43 @@ impl<T> Unmapped<T> {
         let known = self.keys.get_mut(&key).expect("a key that is due must be known");
         known.state = State::Running;
         let (changes, failures) = (std::mem::take(&mut known.changes), known.failures);
-        self.deletions -= deletions_of(&changes);
+        self.past -= past_of(&changes);
         Some(Due { key, changes, failures, is_retry })
     }
 
     /// Ends what [`take_due`](Self::take_due) has begun, with the events that are still to be
-    /// mapped. They are tried again at `retry_at`, or, if that is `None`, when the next event comes:
-    /// then none of them decodes. Returns those for which there is no room.
+    /// mapped. They are tried again at `retry_at`, earlier if there is a new event, or, if it is
+    /// `None`, when the next event comes: then none of them decodes. Returns those for which there
+    /// is no room.
     #[must_use = "they must be logged"]
     pub(super) fn settle(
         &mut self,
         key: &ObjectKey,
         left: Vec<Change<T>>,
         retry_at: Option<Instant>,
+        now: Instant,
     ) -> Vec<Event<T>> {
         let known = self.keys.get_mut(key).expect("a key that is mapped must be known");
         let later = std::mem::take(&mut known.changes);
-        self.deletions -= deletions_of(&later);
+        self.past -= past_of(&later);
         let (has_later, mut is_undecodable) = (!later.is_empty(), retry_at.is_none());
         let mut dropped = Vec::new();
         for change in left {
-            dropped.extend(append(&mut known.changes, change, false, &mut self.deletions));
+            dropped.extend(append(&mut known.changes, change, false, &mut self.past));
         }
         for change in later {
-            dropped.extend(append(&mut known.changes, change, is_undecodable, &mut self.deletions));
+            dropped.extend(append(&mut known.changes, change, is_undecodable, &mut self.past));
             is_undecodable = false;
         }
         known.failures = if retry_at.is_some() { known.failures.saturating_add(1) } else { 0 };
         if known.changes.is_empty() {
             self.keys.remove(key);
         } else if let Some(due) = retry_at {
-            known.state = State::Retry;
-            self.retries.insert((due, self.next_number), key.clone());
+            let due = if has_later { known.earlier(due, now) } else { due };
+            let at = (due, self.next_number);
             self.next_number += 1;
+            known.state = State::Retry { at };
+            self.retries.insert(at, key.clone());
         } else if has_later {
             known.state = State::Ready;
             self.ready.push_back(key.clone());
@@ -195,24 +231,46 @@ impl<T> Unmapped<T> {
     }
 }
 
+impl<T> Key<T> {
+    /// When the key, which waits until `due`, is tried after a new event.
+    fn earlier(&mut self, due: Instant, now: Instant) -> Instant {
+        let earlier = now.max(self.early_from);
+        if earlier >= due {
+            return due;
+        }
+        self.early_from = earlier + EARLY_PERIOD;
+        earlier
+    }
+}
+
 impl<T> Change<T> {
     pub(super) fn is_deletion(&self) -> bool {
         matches!(self.event, Event::Deleted { .. })
     }
+
+    /// Whether the new version of an update is mapped, and it waits only for the old one.
+    pub(super) fn is_for_old(&self) -> bool {
+        self.old_failures > 0
+    }
+
+    /// Whether the event holds only what is not in the cache any more.
+    pub(super) fn is_past(&self) -> bool {
+        self.is_deletion() || self.is_for_old()
+    }
 }
 
-fn deletions_of<T>(changes: &[Change<T>]) -> usize {
-    changes.iter().filter(|change| change.is_deletion()).count()
+fn past_of<T>(changes: &[Change<T>]) -> usize {
+    changes.iter().filter(|change| change.is_past()).count()
 }
 
-/// Adds an event to those of its key. Returns it if too many deletions wait.
+/// Adds an event to those of its key. Returns it if too many wait that are of the past.
 fn append<T>(
     changes: &mut Vec<Change<T>>,
     change: Change<T>,
     is_last_undecodable: bool,
-    deletions: &mut usize,
+    past: &mut usize,
 ) -> Option<Event<T>> {
-    let change = match changes.pop() {
+    let change = match changes.pop_if(|last| !last.is_for_old()) {
         None => change,
         Some(last) => {
             let (separate, merged) = merge(last, change, is_last_undecodable);
@@ -220,11 +278,11 @@ fn append<T>(
             merged
         }
     };
-    if change.is_deletion() {
-        if *deletions >= DELETIONS_MAX {
+    if change.is_past() {
+        if *past >= PAST_MAX {
             return Some(change.event);
         }
-        *deletions += 1;
+        *past += 1;
     }
     changes.push(change);
     None
@@ -256,11 +314,11 @@ fn merge<T>(
         }
         (Event::Added { .. } | Event::Updated { .. }, deleted @ Event::Deleted { .. }) => deleted,
         (one, other) => {
-            let one = Change { event: one, is_merged: earlier.is_merged };
-            return (Some(one), Change { event: other, is_merged: later.is_merged });
+            let change = |event, is_merged| Change { event, is_merged, old_failures: 0 };
+            return (Some(change(one, earlier.is_merged)), change(other, later.is_merged));
         }
     };
-    (None, Change { event, is_merged })
+    (None, Change { event, is_merged, old_failures: 0 })
 }
 
 #[cfg(test)]
@@ -303,73 +361,112 @@ mod tests {
     /// Tries what is due, in vain.
     fn fail(unmapped: &mut Unmapped<Value>, now: Instant) -> usize {
         let due = unmapped.take_due(now, true).expect("something is due");
-        unmapped.settle(&due.key, due.changes, Some(now + Duration::from_secs(1))).len()
+        unmapped.settle(&due.key, due.changes, Some(now + Duration::from_secs(1)), now).len()
     }
 
-    fn add(unmapped: &mut Unmapped<Value>, event: Event<Value>) {
-        assert!(unmapped.add(event).is_none(), "there is room");
+    fn add(unmapped: &mut Unmapped<Value>, event: Event<Value>, now: Instant) {
+        assert!(unmapped.add(event, now).is_none(), "there is room");
     }
 
     #[tokio::test(start_paused = true)]
     async fn events_of_a_key_merge_while_it_waits_and_nothing_vanishes() {
         let (mut unmapped, now) = (Unmapped::new(), Instant::now());
-        add(&mut unmapped, updated("a", 2));
+        add(&mut unmapped, updated("a", 2), now);
         fail(&mut unmapped, now);
-        add(&mut unmapped, updated("a", 3));
-        add(&mut unmapped, deleted("a", 4));
-        add(&mut unmapped, added("a", 5));
-        add(&mut unmapped, updated("a", 6));
+        add(&mut unmapped, updated("a", 3), now);
+        fail(&mut unmapped, now);
+        add(&mut unmapped, deleted("a", 4), now);
+        add(&mut unmapped, added("a", 5), now);
+        add(&mut unmapped, updated("a", 6), now);
         assert!(unmapped.take_due(now, true).is_none(), "it waits");
         let later = now + Duration::from_secs(1);
         assert!(unmapped.take_due(later, false).is_none(), "there is no place for it");
         let due = unmapped.take_due(later, true).expect("it is due");
         assert_eq!(shown(&due.changes), "Deleted(a 4, Final)* Updated(a 5 → 6)*");
-        assert_eq!((due.failures, due.is_retry), (1, true));
+        assert_eq!((due.failures, due.is_retry), (2, true));
         // What was mapped is what the next one begins with.
-        add(&mut unmapped, updated("a", 7));
-        assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+        add(&mut unmapped, updated("a", 7), now);
+        assert!(unmapped.settle(&due.key, Vec::new(), None, now).is_empty());
         let due = unmapped.take_due(later, true).expect("it was not tried");
         assert_eq!(shown(&due.changes), "Updated(a 6 → 7)");
         assert_eq!((due.failures, due.is_retry), (0, false));
         // It came and went while the one before was mapped.
-        add(&mut unmapped, deleted("a", 8));
-        add(&mut unmapped, added("a", 9));
-        add(&mut unmapped, deleted("a", 10));
-        assert!(unmapped.settle(&due.key, due.changes, Some(later)).is_empty());
+        add(&mut unmapped, deleted("a", 8), now);
+        add(&mut unmapped, added("a", 9), now);
+        add(&mut unmapped, deleted("a", 10), now);
+        assert!(unmapped.settle(&due.key, due.changes, Some(later), now).is_empty());
         let due = unmapped.take_due(later, true).expect("it is due");
         assert_eq!(shown(&due.changes), "Deleted(a 8, Final)* Deleted(a 10, Final)*");
-        assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+        assert!(unmapped.settle(&due.key, Vec::new(), None, now).is_empty());
         assert!(unmapped.keys.is_empty() && unmapped.retries.is_empty());
-        assert_eq!(unmapped.deletions, 0);
+        assert_eq!(unmapped.past, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_event_makes_a_key_due_earlier_but_not_all_the_time() {
+        let (mut unmapped, began) = (Unmapped::new(), Instant::now());
+        add(&mut unmapped, added("a", 1), began);
+        let mut tried = 0;
+        // It changes each second, and the mapper asks for an hour.
+        for second in 0..600 {
+            let now = began + Duration::from_secs(second);
+            add(&mut unmapped, updated("a", second + 2), now);
+            while let Some(due) = unmapped.take_due(now, true) {
+                tried += 1;
+                let retry_at = Some(now + Duration::from_hours(1));
+                // Also what comes while it is mapped.
+                add(&mut unmapped, updated("a", second + 2), now);
+                assert!(unmapped.settle(&due.key, due.changes, retry_at, now).is_empty());
+            }
+        }
+        assert_eq!(tried, 1 + 600 / EARLY_PERIOD.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn update_that_waits_for_its_old_version_merges_with_nothing() {
+        let (mut unmapped, now) = (Unmapped::new(), Instant::now());
+        for version in 2..5 {
+            add(&mut unmapped, updated("a", version), now);
+            add(&mut unmapped, updated("a", version + 1), now);
+            let mut due = unmapped.take_due(now + EARLY_PERIOD, true).expect("it is due");
+            due.changes.iter_mut().for_each(|change| change.old_failures += 1);
+            assert!(unmapped.settle(&due.key, due.changes, Some(now), now).is_empty());
+        }
+        add(&mut unmapped, deleted("a", 6), now);
+        assert_eq!(unmapped.past, 4);
+        let due = unmapped.take_due(now, true).expect("it is due");
+        let changes = "Updated(a 1 → 3)* Updated(a 2 → 4)* Updated(a 3 → 5)* Deleted(a 6, Final)";
+        assert_eq!(shown(&due.changes), changes);
+        assert_eq!(unmapped.past, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn flood_of_deletions_that_fail_is_bounded_and_what_exists_stays() {
         let (mut unmapped, now) = (Unmapped::new(), Instant::now());
         for number in 0..100 {
-            add(&mut unmapped, added(&format!("there-{number}"), 1));
+            add(&mut unmapped, added(&format!("there-{number}"), 1), now);
             fail(&mut unmapped, now);
         }
         let mut dropped = 0;
-        for number in 0..DELETIONS_MAX + 50 {
+        for number in 0..PAST_MAX + 50 {
             // Each has its attempt, however many wait.
-            add(&mut unmapped, deleted(&format!("gone-{number}"), 2));
+            add(&mut unmapped, deleted(&format!("gone-{number}"), 2), now);
             dropped += fail(&mut unmapped, now);
         }
-        assert_eq!((dropped, unmapped.deletions), (50, DELETIONS_MAX));
+        assert_eq!((dropped, unmapped.past), (50, PAST_MAX));
         // The same name, again and again.
         for version in 0..50 {
-            let gone = unmapped.add(deleted("there-0", 10 + 2 * version));
+            let gone = unmapped.add(deleted("there-0", 10 + 2 * version), now);
             assert!(gone.is_some_and(|event| event.key().name() == "there-0"));
-            add(&mut unmapped, added("there-0", 11 + 2 * version));
+            add(&mut unmapped, added("there-0", 11 + 2 * version), now);
         }
-        assert_eq!((unmapped.keys.len(), unmapped.deletions), (DELETIONS_MAX + 100, DELETIONS_MAX));
+        assert_eq!((unmapped.keys.len(), unmapped.past), (PAST_MAX + 100, PAST_MAX));
         let mut tried = 0;
         while let Some(due) = unmapped.take_due(now + Duration::from_secs(1), true) {
             tried += due.changes.len();
-            assert!(unmapped.settle(&due.key, Vec::new(), None).is_empty());
+            assert!(unmapped.settle(&due.key, Vec::new(), None, now).is_empty());
         }
-        assert_eq!((tried, unmapped.deletions), (DELETIONS_MAX + 100, 0));
+        assert_eq!((tried, unmapped.past), (PAST_MAX + 100, 0));
         assert!(unmapped.keys.is_empty());
     }
 }
