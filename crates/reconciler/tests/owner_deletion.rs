@@ -20,7 +20,7 @@ use windlass_testkit::{TestCluster, on_each_cluster};
 use stage::{Called, config_map, does, in_a_run, run_with};
 
 fn plain(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
-    builder
+    builder.makes::<ConfigMap>()
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -156,7 +156,8 @@ async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     create_deleted(&maps).await;
     let (sender, mut runs) = mpsc::channel(64);
-    let running = run_with(client, |builder| builder.name("maker"), does(maker(sender)));
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("maker").makes::<Secret>();
+    let running = run_with(client, builder, does(maker(sender)));
     runs.recv().await.expect("a run");
     // No retry, for an hour.
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -198,7 +199,8 @@ async fn long_run_makes_nothing_once_the_cache_shows_the_deletion() {
             Ok(Action::Done)
         })
     });
-    let running = run_with(client.clone(), |builder| builder.name("slow"), reconciler);
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("slow").makes::<Secret>();
+    let running = run_with(client.clone(), builder, reconciler);
     runs.recv().await.expect("a run");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
     // The run of the deletion begins when that one has ended.
@@ -236,7 +238,8 @@ async fn clean_up_that_is_refused_is_an_error_that_shows() {
     maps.create(&PostParams::default(), &owner).await.expect("created");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
     let reconciler = Finalized::new("example.com/job", Forgetful);
-    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("forgetful");
+    let builder =
+        |builder: ControllerBuilder<ConfigMap>| builder.name("forgetful").makes::<Secret>();
     let running = run_with(client, builder, reconciler);
     let key = "default/owner".parse().expect("a key");
     while running.controller.runs(&key).is_empty() {
