@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{Method, Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _};
@@ -307,6 +308,51 @@ async fn is_created(cluster: &TestCluster, kind: &Kind, failing: usize) {
     let pruned = make(cluster, &namespace, client, kind, None).await.expect("it goes");
     assert_eq!(pruned.deleted().len(), 1);
     assert!(api.get_opt(NAME).await.expect("an answer").is_none());
+}
+
+/// No cache shows the object, and the controller has applied it before.
+#[tokio::test]
+async fn object_that_was_let_go_is_not_taken_back() {
+    on_each_cluster(async |cluster| {
+        let kind = &kinds()[0];
+        let namespace = cluster.namespace("taken").await.expect("a namespace");
+        let api = kind.api(&cluster.client().expect("a client"), &namespace);
+        let (theirs, resource, object) = (api.clone(), kind.resource.clone(), kind.object("ours"));
+        let declared = resource.clone();
+        let makes = move |builder: ControllerBuilder<ConfigMap>| builder.makes_of(&declared);
+        in_a_run(&cluster, &namespace, makes, move |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let is_taken = |refused: Error| {
+                    let taken = refused.source().downcast_ref::<OwnershipError>();
+                    assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{refused:?}");
+                };
+                let set = || cx.children(&owner).apply_of(&resource, object.clone());
+                set().prune().await?;
+                let patch = json!({"metadata": {"ownerReferences": null}});
+                theirs.patch(NAME, &PatchParams::default(), &Patch::Merge(patch.clone())).await?;
+                is_taken(set().prune().await.expect_err("it was let go"));
+                let single = || ConfigMap {
+                    metadata: ObjectMeta {
+                        name: Some("single".to_owned()),
+                        namespace: owner.namespace(),
+                        ..ObjectMeta::default()
+                    },
+                    ..ConfigMap::default()
+                };
+                let live = cx.live::<ConfigMap>();
+                live.apply_owned(single(), &owner).await?;
+                theirs.patch("single", &PatchParams::default(), &Patch::Merge(patch)).await?;
+                is_taken(live.apply_owned(single(), &owner).await.expect_err("it was let go"));
+                for name in [NAME, "single"] {
+                    assert!(theirs.get(name).await?.owner_references().is_empty(), "{name}");
+                }
+                Ok::<(), Error>(())
+            })
+        })
+        .await
+        .expect("everything goes");
+    })
+    .await;
 }
 
 /// Another replica of the controller is faster: the object is ours.

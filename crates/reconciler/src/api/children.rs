@@ -223,7 +223,11 @@ impl<'a> Children<'a> {
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {
-            let applied = access(resource).apply_owned(key, body.clone(), &owner.owner).await?;
+            let is_match =
+                |one: &&Present| is_same(&one.resource, resource) && one.head.key() == key;
+            let listed = present.iter().find(is_match).map(|present| present.head.uid());
+            let access = access(resource);
+            let applied = access.apply_owned(key, body.clone(), &owner.owner, listed).await?;
             let was_there = present.iter().any(|present| present.is(resource, &applied.head));
             let change = match applied.change {
                 ApplyChange::Changed if was_there => ApplyChange::Kept,

@@ -108,9 +108,10 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
     /// deleted with its owner. An existing object that `owner` does not control is left alone.
     ///
-    /// The server is asked whether the object exists only if no cache shows it, and this controller
-    /// has not applied it before: once for each new object. If somebody else creates the object
-    /// between that question and the apply, the server refuses the apply.
+    /// If no cache shows the object, its metadata is read from the server before each apply: that
+    /// is a second request, which a kind that the controller [owns](crate::ControllerBuilder::owns)
+    /// costs only for a new object. If somebody else creates the object between that question and
+    /// the apply, the server refuses the apply.
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
@@ -123,7 +124,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ) -> Result<T, Error> {
         let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
         let (key, body) = access.owned_body(&mut object, &owner)?;
-        let applied = access.apply_owned(&key, body, &owner).await?;
+        let applied = access.apply_owned(&key, body, &owner, None).await?;
         access.decode(&applied.bytes)
     }
 
@@ -238,25 +239,26 @@ impl Access<'_> {
     }
 
     /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
-    /// else.
+    /// else. `listed` is the uid of the object, if the caller has just seen that `owner` controls
+    /// it.
+    ///
+    /// That this controller has applied the object before says nothing: the owner may have let it
+    /// go since then.
     pub(crate) async fn apply_owned(
         &self,
         key: &ObjectKey,
         body: Value,
         owner: &Owner,
+        listed: Option<&Uid>,
     ) -> Result<AppliedObject, Error> {
-        let (applied, target) = (&self.cx.core.applied, self.target(key, None));
-        let known = self.cached_uid(key, owner)?;
-        let known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
+        let known = match self.cached_uid(key, owner)?.or_else(|| listed.cloned()) {
             Some(uid) => Some(uid),
-            // A cache may lack an object that somebody else has just created. So the first apply
-            // asks the server.
+            // A cache may lack an object that somebody else has just created.
             None => self.read_uid(key, owner).await?,
         };
         let result = match self.apply_if_owned(key, body.clone(), owner, known.as_ref()).await {
             // The object is another one by now, or gone.
             Err(error) if known.is_some() && is_other_uid(&error) => {
-                applied.forget(&target);
                 let known = self.read_uid(key, owner).await?;
                 self.apply_if_owned(key, body, owner, known.as_ref()).await
             }
