@@ -3,7 +3,8 @@
 //! ```text
 //!  prune: 1. look what is there      of the declared kinds, in the caches or at the server
 //!         2. apply what is wanted    in the order given
-//!         3. confirm the owner       if there is a rest: it may ask for other things by now
+//!         3. confirm the owner       if there is a rest: it may ask for other things by now, or be
+//!                                    deleted without its children
 //!         4. delete the rest         only if everything was applied
 //! ```
 //!
@@ -91,7 +92,8 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 ///   label, and is not deleted unless it was part of a set once.
 /// - Nothing is made for an owner that is being deleted: [`prune`](Self::prune) returns
 ///   [`OwnerDeleted`](crate::OwnerDeleted), which ends the run without being a failure. A set to
-///   which nothing was added still deletes what there is.
+///   which nothing was added still deletes what there is, unless whoever deleted the owner wants
+///   its children to stay (`kubectl delete --cascade=orphan`).
 ///
 /// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
 /// if it has not changed since it was last applied, not even its status. For others, and if their
@@ -241,8 +243,8 @@ impl<'a> Children<'a> {
             let is_match =
                 |wanted: &Wanted| is_same(&wanted.resource, resource) && wanted.key == *head.key();
             if head.deletion_timestamp().is_none() && !wanted.iter().any(is_match) {
-                if deleted.is_empty() {
-                    owner.confirm().await?;
+                if deleted.is_empty() && !owner.confirm().await? {
+                    break;
                 }
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();
