@@ -3,6 +3,7 @@
 //! ```text
 //!  prune: 1. look what is there      of the declared kinds, in the caches or at the server
 //!         2. apply what is wanted    in the order given
+//!            look what is left       of the retired kinds: if that fails, nothing is deleted
 //!         3. confirm the owner       if there is a rest: it may ask for other things by now, or be
 //!                                    deleted without its children
 //!         4. delete the rest         only if everything was applied
@@ -221,7 +222,7 @@ impl<'a> Children<'a> {
         }
         let access = |resource: &Resource| Access { cx, resource: resource.clone(), options };
         let more: Vec<_> = wanted.iter().map(|one| &one.resource).chain(&pruned).collect();
-        let present = owner.find_existing(&more).await?;
+        let mut present = owner.find_existing(&more).await?;
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {
@@ -238,6 +239,9 @@ impl<'a> Children<'a> {
             children.push(Child::new(resource, applied, change));
         }
 
+        // Not earlier: a kind of an earlier version that cannot be read must not keep this one from
+        // doing its work.
+        present.extend(owner.leftovers().await?);
         let mut deleted = Vec::new();
         for Present { resource, head } in &present {
             let is_match =
