@@ -373,6 +373,22 @@ async fn child_of_an_undeclared_kind_is_refused_with_the_line_to_add() {
     assert!(refused.to_string().contains(line), "{refused}");
 }
 
+/// A kind that is named is declared, too.
+#[tokio::test(start_paused = true)]
+async fn undeclared_kind_is_not_pruned_without_makes_any() {
+    let cluster = TestCluster::embedded();
+    let makes = |builder: ControllerBuilder<ConfigMap>| builder.makes::<ConfigMap>();
+    let refused = in_a_run(&cluster, "default", makes, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(
+            async move { cx.children(&owner).prune_of(&Resource::of::<Secret>()).prune().await },
+        )
+    })
+    .await
+    .expect_err("it is refused");
+    assert_eq!(refused.class(), Class::Terminal);
+    assert!(refused.to_string().contains(".makes_any()"), "{refused}");
+}
+
 /// Workers wait for one list, and one failure is enough for all of them.
 #[tokio::test(start_paused = true)]
 async fn retired_kind_that_cannot_be_listed_stops_deletions_only_and_is_not_asked_for_by_each_run()

@@ -172,10 +172,13 @@ impl<'a> Children<'a> {
     }
 
     /// Looks for children of this kind, too, and deletes those that are not in the set. For a kind
-    /// that is neither declared nor in the set: see
+    /// that is neither declared nor in the set, which needs
     /// [`makes_any`](crate::ControllerBuilder::makes_any).
     pub fn prune_of(mut self, resource: &Resource) -> Self {
-        self.pruned.push(resource.clone());
+        match self.cx.core.child_kinds.check(self.cx.controller(), resource) {
+            Ok(()) => self.pruned.push(resource.clone()),
+            Err(error) => drop(self.mistake.get_or_insert(error)),
+        }
         self
     }
 
