@@ -192,6 +192,11 @@ impl Error {
         }
     }
 
+    /// The error that it was made of, by value.
+    pub(crate) fn into_source(self) -> Box<dyn StdError + Send + Sync> {
+        self.source
+    }
+
     /// The error that it was made of.
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source

@@ -4,6 +4,7 @@
 mod stage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -16,6 +17,7 @@ use windlass_reconciler::{
     Action, CONTROLLER_LABEL, ChildrenReport, Class, ControllerBuilder, Error, OwnershipError,
     RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
 };
+use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
 use stage::{Shown, in_a_run, noting, taken};
@@ -369,6 +371,56 @@ async fn child_of_an_undeclared_kind_is_refused_with_the_line_to_add() {
     assert_eq!(refused.class(), Class::Terminal);
     let line = "add .makes::<Service>() to its builder, or .owns(Watch::<Service>::new())";
     assert!(refused.to_string().contains(line), "{refused}");
+}
+
+/// A kind that is named is declared, too.
+#[tokio::test(start_paused = true)]
+async fn undeclared_kind_is_not_pruned_without_makes_any() {
+    let cluster = TestCluster::embedded();
+    let makes = |builder: ControllerBuilder<ConfigMap>| builder.makes::<ConfigMap>();
+    let refused = in_a_run(&cluster, "default", makes, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(
+            async move { cx.children(&owner).prune_of(&Resource::of::<Secret>()).prune().await },
+        )
+    })
+    .await
+    .expect_err("it is refused");
+    assert_eq!(refused.class(), Class::Terminal);
+    assert!(refused.to_string().contains(".makes_any()"), "{refused}");
+}
+
+/// Workers wait for one list, and one failure is enough for all of them.
+#[tokio::test(start_paused = true)]
+async fn retired_kind_that_cannot_be_listed_stops_deletions_only_and_is_not_asked_for_by_each_run()
+{
+    let cluster = TestCluster::embedded();
+    make(&cluster, "default", &[], &["old"]).await.expect("everything goes");
+    let faults = cluster.server().expect("it is embedded").faults();
+    let fault = Fault::Fail { code: 503, retry_after: None };
+    let fault = faults.add(FaultRule::new(fault).verb("list").resource("secrets"));
+    let maps = maps(cluster.client().expect("a client"), "default");
+    let secrets = secrets(&cluster, "default");
+    let count = cluster.server().expect("it is embedded").clone();
+    let builder =
+        |builder: ControllerBuilder<ConfigMap>| builder.makes::<ConfigMap>().retires::<Secret>();
+    in_a_run(&cluster, "default", builder, move |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let set = || cx.children(&owner).apply(map("new", "1"));
+            let failed = tokio::join!(set().prune(), set().prune(), set().prune());
+            for failed in [failed.0, failed.1, failed.2] {
+                let error = failed.expect_err("the list fails");
+                assert_eq!(error.class(), Class::Transient, "{error}");
+            }
+            assert_eq!(count.faults().struck(fault), 1);
+            maps.get("new").await.expect("what is wanted is there");
+            count.faults().remove(fault);
+            tokio::time::advance(Duration::from_secs(11)).await;
+            let pruned = set().prune().await.expect("everything goes");
+            assert_eq!(pruned.deleted().len(), 1);
+        })
+    })
+    .await;
+    assert!(secrets.get_opt("old").await.expect("an answer").is_none());
 }
 
 /// Two owners, and one that does not exist any more for this controller.

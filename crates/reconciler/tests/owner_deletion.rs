@@ -20,7 +20,7 @@ use windlass_testkit::{TestCluster, on_each_cluster};
 use stage::{Called, config_map, does, in_a_run, run_with};
 
 fn plain(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
-    builder
+    builder.makes::<ConfigMap>()
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -156,7 +156,8 @@ async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     create_deleted(&maps).await;
     let (sender, mut runs) = mpsc::channel(64);
-    let running = run_with(client, |builder| builder.name("maker"), does(maker(sender)));
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("maker").makes::<Secret>();
+    let running = run_with(client, builder, does(maker(sender)));
     runs.recv().await.expect("a run");
     // No retry, for an hour.
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -198,7 +199,8 @@ async fn long_run_makes_nothing_once_the_cache_shows_the_deletion() {
             Ok(Action::Done)
         })
     });
-    let running = run_with(client.clone(), |builder| builder.name("slow"), reconciler);
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("slow").makes::<Secret>();
+    let running = run_with(client.clone(), builder, reconciler);
     runs.recv().await.expect("a run");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
     // The run of the deletion begins when that one has ended.
@@ -236,7 +238,8 @@ async fn clean_up_that_is_refused_is_an_error_that_shows() {
     maps.create(&PostParams::default(), &owner).await.expect("created");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
     let reconciler = Finalized::new("example.com/job", Forgetful);
-    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("forgetful");
+    let builder =
+        |builder: ControllerBuilder<ConfigMap>| builder.name("forgetful").makes::<Secret>();
     let running = run_with(client, builder, reconciler);
     let key = "default/owner".parse().expect("a key");
     while running.controller.runs(&key).is_empty() {
@@ -306,6 +309,64 @@ async fn children_of_an_owner_that_orphans_them_are_left_alone() {
     let secrets: Api<Secret> = Api::default_namespaced(cluster.client().expect("a client"));
     let child = secrets.get("child").await.expect("it stays");
     assert!(child.owner_references().is_empty() && child.metadata.deletion_timestamp.is_none());
+}
+
+/// Deletes its children itself, and says that it has.
+struct CleansUp(mpsc::Sender<String>);
+
+impl Finalize<ConfigMap> for CleansUp {
+    async fn reconcile(&self, owner: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+        let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
+        let report = cx.children(&owner).apply(child).prune().await?;
+        let _ = self.0.try_send(report.to_string());
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, owner: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+        let report = cx.children(&owner).prune().await?;
+        let _ = self.0.try_send(report.to_string());
+        Ok(Action::Done)
+    }
+}
+
+/// The clean-up is faster than the collector.
+#[tokio::test(start_paused = true)]
+async fn clean_up_leaves_children_alone_that_the_user_orphans() {
+    for is_orphaned in [true, false] {
+        let cluster = by_step();
+        let server = cluster.server().expect("it is embedded").clone();
+        let client = cluster.client().expect("a client");
+        let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+        maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
+        let (sender, mut reports) = mpsc::channel(64);
+        let builder = |builder: ControllerBuilder<ConfigMap>| {
+            builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
+        };
+        let finalized = Finalized::new("example.com/maker", CleansUp(sender));
+        let running = run_with(client, builder, finalized);
+        assert_eq!(reports.recv().await.expect("a run"), "created secrets.v1 default/child");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        while reports.try_recv().is_ok() {}
+        let policy = if is_orphaned {
+            kube::api::PropagationPolicy::Orphan
+        } else {
+            kube::api::PropagationPolicy::Foreground
+        };
+        let policy = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
+        maps.delete("owner", &policy).await.expect("deleted");
+        let report = reports.recv().await.expect("a run");
+        let deleted = "deleted secrets.v1 default/child";
+        assert_eq!(report, if is_orphaned { "nothing changed" } else { deleted });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        while server.collect_step() {}
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(maps.get_opt("owner").await.expect("an answer").is_none());
+        let child = secrets.get_opt("child").await.expect("an answer");
+        assert_eq!(child.is_some(), is_orphaned);
+        assert!(child.is_none_or(|child| child.owner_references().is_empty()));
+        running.end().await.expect("it stops");
+    }
 }
 
 /// The collector has not come to the child of the owner before when its namesake is made.

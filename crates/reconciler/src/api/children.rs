@@ -3,7 +3,9 @@
 //! ```text
 //!  prune: 1. look what is there      of the declared kinds, in the caches or at the server
 //!         2. apply what is wanted    in the order given
-//!         3. confirm the owner       if there is a rest: it may ask for other things by now
+//!            look what is left       of the retired kinds: if that fails, nothing is deleted
+//!         3. confirm the owner       if there is a rest: it may ask for other things by now, or be
+//!                                    deleted without its children
 //!         4. delete the rest         only if everything was applied
 //! ```
 //!
@@ -91,7 +93,8 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 ///   label, and is not deleted unless it was part of a set once.
 /// - Nothing is made for an owner that is being deleted: [`prune`](Self::prune) returns
 ///   [`OwnerDeleted`](crate::OwnerDeleted), which ends the run without being a failure. A set to
-///   which nothing was added still deletes what there is.
+///   which nothing was added still deletes what there is, unless whoever deleted the owner wants
+///   its children to stay (`kubectl delete --cascade=orphan`).
 ///
 /// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
 /// if it has not changed since it was last applied, not even its status. For others, and if their
@@ -169,10 +172,13 @@ impl<'a> Children<'a> {
     }
 
     /// Looks for children of this kind, too, and deletes those that are not in the set. For a kind
-    /// that is neither declared nor in the set: see
+    /// that is neither declared nor in the set, which needs
     /// [`makes_any`](crate::ControllerBuilder::makes_any).
     pub fn prune_of(mut self, resource: &Resource) -> Self {
-        self.pruned.push(resource.clone());
+        match self.cx.core.child_kinds.check(self.cx.controller(), resource) {
+            Ok(()) => self.pruned.push(resource.clone()),
+            Err(error) => drop(self.mistake.get_or_insert(error)),
+        }
         self
     }
 
@@ -219,11 +225,15 @@ impl<'a> Children<'a> {
         }
         let access = |resource: &Resource| Access { cx, resource: resource.clone(), options };
         let more: Vec<_> = wanted.iter().map(|one| &one.resource).chain(&pruned).collect();
-        let present = owner.find_existing(&more).await?;
+        let mut present = owner.find_existing(&more).await?;
 
         let mut children = Vec::with_capacity(wanted.len());
         for Wanted { resource, key, body } in &wanted {
-            let applied = access(resource).apply_owned(key, body.clone(), &owner.owner).await?;
+            let is_match =
+                |one: &&Present| is_same(&one.resource, resource) && one.head.key() == key;
+            let listed = present.iter().find(is_match).map(|present| present.head.uid());
+            let access = access(resource);
+            let applied = access.apply_owned(key, body.clone(), &owner.owner, listed).await?;
             let was_there = present.iter().any(|present| present.is(resource, &applied.head));
             let change = match applied.change {
                 ApplyChange::Changed if was_there => ApplyChange::Kept,
@@ -232,13 +242,16 @@ impl<'a> Children<'a> {
             children.push(Child::new(resource, applied, change));
         }
 
+        // Not earlier: a kind of an earlier version that cannot be read must not keep this one from
+        // doing its work.
+        present.extend(owner.leftovers().await?);
         let mut deleted = Vec::new();
         for Present { resource, head } in &present {
             let is_match =
                 |wanted: &Wanted| is_same(&wanted.resource, resource) && wanted.key == *head.key();
             if head.deletion_timestamp().is_none() && !wanted.iter().any(is_match) {
-                if deleted.is_empty() {
-                    owner.confirm().await?;
+                if deleted.is_empty() && !owner.confirm().await? {
+                    break;
                 }
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();

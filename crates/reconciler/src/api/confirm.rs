@@ -52,7 +52,7 @@ impl RunContext {
     /// the object was not read from a server.
     pub async fn confirm<O: AnyObject>(&self, object: &impl ObjectRef<O>) -> Result<(), Error> {
         let object = object.as_object();
-        ReadObject::new(self, object)?.confirm(self).await
+        ReadObject::new(self, object)?.confirm(self).await.map(drop)
     }
 }
 
@@ -103,19 +103,20 @@ impl ReadObject {
         })
     }
 
-    /// Reads the metadata of the object, and compares it.
-    pub(crate) async fn confirm(&self, cx: &RunContext) -> Result<(), Error> {
+    /// Reads the metadata of the object, and compares it. Returns what it has read.
+    pub(crate) async fn confirm(&self, cx: &RunContext) -> Result<ObjectMeta, Error> {
         let access = Access { cx, resource: self.resource.clone(), options: WriteOptions::new() };
         let bytes = access.read_metadata(&self.key).await?;
         let (change, written) = match &bytes {
-            None => (Some("is gone"), self.gone()),
+            None => ("is gone", self.gone()),
             Some(bytes) => {
                 let live: PartialObjectMeta = access.decode(bytes)?;
-                let written = Written::Object(HeadParser::default().parse(bytes)?);
-                (self.change(cx, &live.metadata), written)
+                let Some(change) = self.change(cx, &live.metadata) else {
+                    return Ok(live.metadata);
+                };
+                (change, Written::Object(HeadParser::default().parse(bytes)?))
             }
         };
-        let Some(change) = change else { return Ok(()) };
         cx.expect_to_see(&self.resource, written);
         let (kind, key) = (self.resource.kind().to_owned(), self.key.clone());
         Err(StaleRead { kind, key, version: self.version.clone(), change }.into())

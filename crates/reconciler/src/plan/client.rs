@@ -33,7 +33,7 @@ use super::{Effect, PlannedWrite};
 /// every write is sent with `dryRun=All`. Clones share what they note.
 ///
 /// - What is not a known read, and cannot be a dry run, is refused: `exec` and `proxy`, for
-///   example, and subresources of other API servers.
+///   example, subresources of other API servers, and requests for tokens.
 /// - A deletion of a collection is not sent. Its answer is the list of what it would delete.
 /// - After each dry run it checks that the server has stored nothing. If the server has ignored
 ///   `dryRun`, the write fails with [`DryRunIgnored`], and every later one, too: see
@@ -83,6 +83,13 @@ struct Gate {
      ask RunContext::is_plan before"
 )]
 struct CannotPlan(RequestInfo);
+
+/// A request whose answer is a real credential.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a plan changes nothing, and `{0}` would issue a credential: ask RunContext::is_plan before"
+)]
+struct IssuesCredential(RequestInfo);
 
 /// Marks a request that another recorder has made a dry run of.
 #[derive(Clone, Copy)]
@@ -148,6 +155,7 @@ impl PlanRecorder {
         let info = RequestInfo::of(&request);
         match PlanRequest::of(&request) {
             None => Err(CannotPlan(info).into()),
+            Some(PlanRequest::Credential) => Err(IssuesCredential(info).into()),
             Some(PlanRequest::Read) => Ok(inner.send(request).await?),
             Some(PlanRequest::DeleteCollection(target)) => {
                 self.list_instead(&inner, request, target).await

@@ -6,6 +6,8 @@
 //!   has that version. If somebody else has written meanwhile, that is a conflict, and the object
 //!   is read again.
 //! - An object that was really created has a version, and is found under its uid.
+//! - An object that was missing is answered as created. Any other success is either that of
+//!   somebody else's object, created meanwhile, or of one that the write itself has created.
 //! - After a deletion, an eviction, and a change of an object that is being deleted, the object is
 //!   read again: it must be there.
 //!
@@ -99,18 +101,14 @@ impl DryRun {
                     let version = version_of(object).clone();
                     refused = Some((answer, version));
                 }
-                // Somebody else has created it since it was looked for.
-                OldObject::Missing if is_success_of_existing(&answer) => refused = None,
                 _ => {
                     self.check(&answer).await?;
                     return Ok(answer);
                 }
             }
         }
-        match refused {
-            Some((answer, _)) => Ok(answer),
-            None => Err(self.cannot_check("others keep creating and deleting the object").into()),
-        }
+        let (answer, _) = refused.expect("only a conflict must lead to another attempt");
+        Ok(answer)
     }
 
     /// Reads the object that is to be written.
@@ -180,6 +178,13 @@ impl DryRun {
                 Ok(())
             }
             (OldObject::Object(before), _) => self.check_alive(before).await,
+            (OldObject::Missing, kind)
+                if kind != WriteKind::Change || answer.parts.status != StatusCode::CREATED =>
+            {
+                // A second attempt could change nothing, and would seem to be a dry run.
+                let status = answer.parts.status.as_u16();
+                Err(self.ignored(format!("there was no such object, but the answer was {status}")))
+            }
             (OldObject::NotRead | OldObject::Missing, _) => self.check_not_created(answer).await,
         }
     }
@@ -303,11 +308,6 @@ fn insert_version(fields: &mut Map<String, Value>, version: &Value) -> bool {
         fields.insert("resourceVersion".to_owned(), version.clone());
     }
     is_any
-}
-
-/// Whether a write of an object that was missing was answered as one of an object that exists.
-fn is_success_of_existing(answer: &Answer) -> bool {
-    answer.parts.status.is_success() && answer.parts.status != StatusCode::CREATED
 }
 
 fn version_of(object: &Value) -> &Value {

@@ -17,6 +17,8 @@ pub(super) enum PlanRequest {
     Write(Write),
     /// It deletes all objects of a collection that it selects. It is not sent.
     DeleteCollection(RequestTarget),
+    /// It asks for a credential, which a server may issue in a dry run, too. It is not sent.
+    Credential,
 }
 
 /// A write of one object.
@@ -91,7 +93,7 @@ impl PlanRequest {
                 (None, _) if is_core && target.plural == "bindings" => return None,
                 (None, _) => WriteKind::Create,
                 (Some(_), Some("token")) if is_core && target.plural == "serviceaccounts" => {
-                    return Some(Self::Read);
+                    return Some(Self::Credential);
                 }
                 (Some(_), Some("eviction")) if is_core && target.plural == "pods" => {
                     WriteKind::Evict
@@ -156,6 +158,7 @@ mod tests {
         match PlanRequest::of(&request(method, uri)) {
             None => "refused".to_owned(),
             Some(PlanRequest::Read) => "read".to_owned(),
+            Some(PlanRequest::Credential) => "credential".to_owned(),
             Some(PlanRequest::DeleteCollection(_)) => "list".to_owned(),
             Some(PlanRequest::Write(write)) => format!("{:?} {}", write.kind, write.object_path),
         }
@@ -186,10 +189,11 @@ mod tests {
             ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
             ("POST", "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews"),
             ("POST", "/apis/authentication.k8s.io/v1/tokenreviews"),
-            ("POST", "/api/v1/namespaces/a/serviceaccounts/x/token"),
         ] {
             assert_eq!(outcome(method, uri), "read", "{method} {uri}");
         }
+        let token = "/api/v1/namespaces/a/serviceaccounts/x/token";
+        assert_eq!(outcome("POST", token), "credential");
     }
 
     #[test]

@@ -35,8 +35,6 @@ struct Entry {
     hash: u64,
     uid: Uid,
     version: ResourceVersion,
-    /// The uid of the controller that the object has.
-    controller: Option<Uid>,
 }
 
 impl Applied {
@@ -60,22 +58,9 @@ impl Applied {
         entries.get_mut(target).is_some_and(is_match)
     }
 
-    /// The uid of the object that was applied last, if `controller` controls it.
-    pub(crate) fn uid(&self, target: &ApplyTarget, controller: &Uid) -> Option<Uid> {
-        let mut entries = self.entries.lock();
-        let entry =
-            entries.get(target).filter(|entry| entry.controller.as_ref() == Some(controller));
-        entry.map(|entry| entry.uid.clone())
-    }
-
     pub(crate) fn note(&self, target: ApplyTarget, hash: u64, head: &Head) {
         let (uid, version) = (head.uid().clone(), head.resource_version().clone());
-        let controller = head.controller().map(|controller| controller.uid.clone());
-        self.entries.lock().insert(target, Entry { hash, uid, version, controller });
-    }
-
-    pub(crate) fn forget(&self, target: &ApplyTarget) {
-        self.entries.lock().remove(target);
+        self.entries.lock().insert(target, Entry { hash, uid, version });
     }
 }
 

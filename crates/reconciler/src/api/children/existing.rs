@@ -34,7 +34,7 @@ impl Present {
 }
 
 impl SetOwner<'_> {
-    /// The children of the declared kinds, of those of `more`, and of retired kinds.
+    /// The children of the declared kinds, and of those of `more`.
     pub(super) async fn find_existing(&self, more: &[&Resource]) -> Result<Vec<Present>, Error> {
         let mut resources: Vec<Resource> = Vec::new();
         for resource in self.cx.core.child_kinds.made().iter().chain(more.iter().copied()) {
@@ -51,13 +51,12 @@ impl SetOwner<'_> {
                 None => present.extend(self.list(resource).await?),
             }
         }
-        present.extend(self.leftovers().await?);
         Ok(present)
     }
 
     /// The children of retired kinds. Each is read from the server, because the list of them was
     /// made when the controller started.
-    async fn leftovers(&self) -> Result<Vec<Present>, Error> {
+    pub(super) async fn leftovers(&self) -> Result<Vec<Present>, Error> {
         let (retired, uid) = (&self.cx.core.retired_children, self.owner.uid());
         let mut present = Vec::new();
         for (resource, key) in retired.of_owner(self.cx, &uid).await? {

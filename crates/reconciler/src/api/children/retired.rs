@@ -7,13 +7,20 @@
 //!
 //! The list is as long as there are such objects. It only says where to look: before one is
 //! deleted, it is read from the server.
+//!
+//! Workers wait for the same list. If it fails, all of them get that error, and so do those that
+//! come [soon after](FAILURE_KEPT).
 
 use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use windlass_indexer::{ObjectKey, Uid};
 use windlass_informer::Resource;
 
@@ -23,20 +30,50 @@ use crate::api::write_options::WriteOptions;
 use crate::error::Error;
 use crate::run::context::RunContext;
 
+/// How long a list that failed is not repeated. Every key that runs would send it again.
+const FAILURE_KEPT: Duration = Duration::from_secs(10);
+
 /// The children of retired kinds.
 #[derive(Default)]
 pub(crate) struct RetiredChildren {
     /// Replaced when the controller starts.
-    found: Mutex<Arc<OnceCell<Found>>>,
+    listing: Mutex<Arc<Listing>>,
+}
+
+/// The list, once it is made.
+#[derive(Default)]
+struct Listing {
+    found: OnceCell<Found>,
+    /// When it failed the last time, and why.
+    failure: Mutex<Option<(Instant, CannotList)>>,
 }
 
 /// Where they are, by the uid of their controller.
 type Found = Mutex<HashMap<Uid, Vec<(Resource, ObjectKey)>, RandomState>>;
 
+/// The list failed. The error of several runs.
+#[derive(Clone, Debug)]
+struct CannotList(Arc<dyn StdError + Send + Sync>);
+
+impl fmt::Display for CannotList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "children of the kinds that the controller retires cannot be listed, so nothing is \
+             deleted",
+        )
+    }
+}
+
+impl StdError for CannotList {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.0)
+    }
+}
+
 impl RetiredChildren {
     /// Lists them again when the next prune comes.
     pub(crate) fn reset(&self) {
-        *self.found.lock() = Arc::default();
+        *self.listing.lock() = Arc::default();
     }
 
     /// Those of an owner.
@@ -50,21 +87,36 @@ impl RetiredChildren {
         if cx.core.child_kinds.retired().is_empty() {
             return Ok(Vec::new());
         }
-        let cell = Arc::clone(&self.found.lock());
-        let found = cell.get_or_try_init(|| list_all(cx)).await?.lock();
+        let listing = Arc::clone(&self.listing.lock());
+        let found = listing.found.get_or_try_init(|| listing.list(cx)).await?.lock();
         Ok(found.get(owner).cloned().unwrap_or_default())
     }
 
     /// This one is gone, or belongs to somebody else.
     pub(super) fn forget(&self, owner: &Uid, resource: &Resource, key: &ObjectKey) {
-        let cell = Arc::clone(&self.found.lock());
-        let Some(mut found) = cell.get().map(Mutex::lock) else { return };
+        let listing = Arc::clone(&self.listing.lock());
+        let Some(mut found) = listing.found.get().map(Mutex::lock) else { return };
         if let Some(children) = found.get_mut(owner) {
             children.retain(|(one, its_key)| (one, its_key) != (resource, key));
             if children.is_empty() {
                 found.remove(owner);
             }
         }
+    }
+}
+
+impl Listing {
+    /// Lists them, unless that has just failed.
+    async fn list(&self, cx: &RunContext) -> Result<Found, CannotList> {
+        let failure = self.failure.lock().clone();
+        if let Some((_, failure)) = failure.filter(|(at, _)| at.elapsed() < FAILURE_KEPT) {
+            return Err(failure);
+        }
+        list_all(cx).await.map_err(|error| {
+            let failure = CannotList(Arc::from(error.into_source()));
+            *self.failure.lock() = Some((Instant::now(), failure.clone()));
+            failure
+        })
     }
 }
 

@@ -125,14 +125,24 @@ impl Access<'_> {
         body: &Value,
     ) -> Result<Response<Bytes>, Error> {
         self.check_owners(meta)?;
-        let path = self.resource.path(self.namespace(meta)?);
+        Ok(self.post(self.namespace(meta)?, meta.name.as_deref(), body).await?)
+    }
+
+    /// Creates an object, whoever owns it.
+    pub(crate) async fn post(
+        &self,
+        namespace: Option<&str>,
+        name: Option<&str>,
+        body: &Value,
+    ) -> Result<Response<Bytes>, kube::Error> {
+        let path = self.resource.path(namespace);
         let query = self.options.query(self.cx.controller());
         let mut request = request(Method::POST, &path, &query, JSON, body)?;
-        if let Some(name) = &meta.name {
+        if let Some(name) = name {
             // For errors, because the path does not contain it.
-            request.extensions_mut().insert(CreatedName(name.clone()));
+            request.extensions_mut().insert(CreatedName(name.to_owned()));
         }
-        Ok(self.send(request).await?)
+        self.send(request).await
     }
 
     /// Patches an object, or a subresource of it.

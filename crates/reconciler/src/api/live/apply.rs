@@ -6,11 +6,12 @@
 //! Whether an object may be taken over is decided before it is written:
 //!
 //! - If a cache shows the object, its owner is known.
-//! - Otherwise its metadata is read from the server, once: the next time its uid is known.
+//! - Otherwise its metadata is read from the server.
 //!
 //! The known uid is sent along, and for an object that does not exist a [version](NO_VERSION) that
 //! no object has. So if somebody else has created an object of the same name meanwhile, the server
-//! refuses the write.
+//! refuses the write. If it refuses that version for all objects of a kind, they are created by a
+//! POST, which is refused as well if there is an object.
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_indexer::{Head, HeadParser, Object, ObjectKey, Uid};
 use windlass_informer::client::status_of;
+use windlass_nesting::read_object;
 
 use super::Live;
 use super::access::{Access, STATUS, causes_of, request};
@@ -34,6 +36,9 @@ use crate::writes::applied::ApplyTarget;
 
 /// The media type of what is applied. It is JSON, which is YAML, too.
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// The media type of a list of operations.
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// A version that no object has: the first write to a cluster makes a later one. A server creates
 /// an object from a configuration that names it, and refuses the configuration if there is an
@@ -103,9 +108,10 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
     /// deleted with its owner. An existing object that `owner` does not control is left alone.
     ///
-    /// The server is asked whether the object exists only if no cache shows it, and this controller
-    /// has not applied it before: once for each new object. If somebody else creates the object
-    /// between that question and the apply, the server refuses the apply.
+    /// If no cache shows the object, its metadata is read from the server before each apply: that
+    /// is a second request, which a kind that the controller [owns](crate::ControllerBuilder::owns)
+    /// costs only for a new object. If somebody else creates the object between that question and
+    /// the apply, the server refuses the apply.
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
@@ -118,7 +124,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ) -> Result<T, Error> {
         let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
         let (key, body) = access.owned_body(&mut object, &owner)?;
-        let applied = access.apply_owned(&key, body, &owner).await?;
+        let applied = access.apply_owned(&key, body, &owner, None).await?;
         access.decode(&applied.bytes)
     }
 
@@ -207,6 +213,11 @@ impl Access<'_> {
                 }
             };
         }
+        if matches!(expected, Expected::Missing) {
+            // A creation takes nothing over. A server that does not look at the version then leaves
+            // the fields of others as they are.
+            query.retain(|(name, _)| *name != "force");
+        }
         let path = self.path(key, part);
         let answer = self.send(request(Method::PATCH, &path, &query, APPLY_PATCH, &body)?).await;
         let name = || format!("{} {key}", self.resource.kind());
@@ -228,25 +239,26 @@ impl Access<'_> {
     }
 
     /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
-    /// else.
+    /// else. `listed` is the uid of the object, if the caller has just seen that `owner` controls
+    /// it.
+    ///
+    /// That this controller has applied the object before says nothing: the owner may have let it
+    /// go since then.
     pub(crate) async fn apply_owned(
         &self,
         key: &ObjectKey,
         body: Value,
         owner: &Owner,
+        listed: Option<&Uid>,
     ) -> Result<AppliedObject, Error> {
-        let (applied, target) = (&self.cx.core.applied, self.target(key, None));
-        let known = self.cached_uid(key, owner)?;
-        let known = match known.or_else(|| applied.uid(&target, &owner.uid())) {
+        let known = match self.cached_uid(key, owner)?.or_else(|| listed.cloned()) {
             Some(uid) => Some(uid),
-            // A cache may lack an object that somebody else has just created. So the first apply
-            // asks the server.
+            // A cache may lack an object that somebody else has just created.
             None => self.read_uid(key, owner).await?,
         };
         let result = match self.apply_if_owned(key, body.clone(), owner, known.as_ref()).await {
             // The object is another one by now, or gone.
             Err(error) if known.is_some() && is_other_uid(&error) => {
-                applied.forget(&target);
                 let known = self.read_uid(key, owner).await?;
                 self.apply_if_owned(key, body, owner, known.as_ref()).await
             }
@@ -270,18 +282,22 @@ impl Access<'_> {
         self.apply(key, body, None, Expected::Uid(uid)).await
     }
 
-    /// Creates an object by an apply. One that somebody else creates meanwhile is left alone.
+    /// Creates an object. One that somebody else creates meanwhile is left alone.
     async fn create_owned(
         &self,
         key: &ObjectKey,
         body: Value,
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
-        match self.apply(key, body.clone(), None, Expected::Missing).await {
+        let created = match self.apply(key, body.clone(), None, Expected::Missing).await {
             // The server has ignored the version.
             Ok(applied) if applied.change != ApplyChange::Created => {
-                Err(self.give_back(key, &applied.head).await?.into())
+                return Err(self.give_back(key, &applied.head).await?.into());
             }
+            Err(error) if is_version_refused(&error) => self.create_by_post(key, &body).await,
+            result => result,
+        };
+        match created {
             Err(error) if error.class() == Class::Conflict => {
                 match self.read_uid(key, owner).await? {
                     // Another replica of this controller has created it.
@@ -289,33 +305,63 @@ impl Access<'_> {
                     None => Err(error),
                 }
             }
-            Err(error) if is_version_refused(&error) => self.create_unforced(key, body).await,
             result => result,
         }
     }
 
-    /// Creates an object of a kind for which the server refuses a version at creation. Without
-    /// force, an object of somebody else only gets what it lacks, and that is removed again.
-    async fn create_unforced(&self, key: &ObjectKey, body: Value) -> Result<AppliedObject, Error> {
-        let unforced = Access { options: self.options.unforced(), ..self.clone() };
-        match unforced.apply(key, body, None, Expected::Any).await {
-            Ok(applied) if applied.change != ApplyChange::Created => {
-                Err(self.give_back(key, &applied.head).await?.into())
-            }
-            Err(error) if error.class() == Class::Conflict => Err(self.taken(key).into()),
-            result => result,
+    /// Creates an object of a kind for which the server refuses a version at creation. A POST never
+    /// touches an object that is there.
+    ///
+    /// Then the object is applied, so that later applies remove what they lack. If the process ends
+    /// right after the POST, they leave alone what the POST alone has set.
+    async fn create_by_post(&self, key: &ObjectKey, body: &Value) -> Result<AppliedObject, Error> {
+        let answer = self.post(key.namespace(), Some(key.name()), body).await?;
+        let head = HeadParser::default().parse(answer.body())?;
+        if self.options.is_dry || self.cx.is_plan() {
+            // There is no object that could be applied.
+            let bytes = answer.into_body();
+            return Ok(AppliedObject { head, change: ApplyChange::Created, bytes });
         }
+        self.mark_applied(key, answer.body()).await?;
+        let applied = self.apply(key, body.clone(), None, Expected::Uid(head.uid())).await?;
+        Ok(AppliedObject { change: ApplyChange::Created, ..applied })
+    }
+
+    /// Makes the fields that a POST has set those of an apply. Otherwise they would belong to the
+    /// controller twice, and the next apply that lacks one would remove one of both claims only.
+    async fn mark_applied(&self, key: &ObjectKey, created: &[u8]) -> Result<(), Error> {
+        let manager = self.manager();
+        let is_ours = |entry: &Value| entry["manager"] == manager && entry["operation"] == "Update";
+        let place = read_object(created, |object| {
+            let entries = object["metadata"]["managedFields"].as_array();
+            let place = entries.and_then(|entries| entries.iter().position(is_ours));
+            place.map(|place| (place, object["metadata"]["uid"].clone()))
+        });
+        // Some servers have none.
+        let Some((place, uid)) = place.flatten() else { return Ok(()) };
+        let entry = format!("/metadata/managedFields/{place}");
+        let operation = format!("{entry}/operation");
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": format!("{entry}/manager"), "value": manager},
+            {"op": "test", "path": operation, "value": "Update"},
+            {"op": "replace", "path": operation, "value": "Apply"},
+        ]);
+        let query = self.options.query(self.cx.controller());
+        let path = self.path(key, None);
+        self.send(request(Method::PATCH, &path, &query, JSON_PATCH, &patch)?).await?;
+        Ok(())
     }
 
     /// Removes what an apply has added to an object that belongs to somebody else, by applying an
-    /// empty configuration. Returns the error that the object is taken.
+    /// empty configuration. Returns the error that the object is taken. This is only for servers
+    /// that ignore the version of an apply, which no known one does.
     async fn give_back(&self, key: &ObjectKey, head: &Head) -> Result<OwnershipError, Error> {
         let mut nothing = self.body(&json!({"metadata": {"name": key.name()}}))?;
         if let Some(namespace) = key.namespace() {
             nothing["metadata"]["namespace"] = namespace.into();
         }
         let given_back = self.apply(key, nothing, None, Expected::Uid(head.uid())).await;
-        self.cx.core.applied.forget(&self.target(key, None));
         match given_back {
             // It is gone, or another one.
             Err(error) if !is_other_uid(&error) => Err(error),
@@ -369,13 +415,17 @@ impl Access<'_> {
         })
     }
 
+    /// In whose name fields are written.
+    fn manager(&self) -> &str {
+        self.options.field_manager.unwrap_or(self.cx.controller())
+    }
+
     fn target(&self, key: &ObjectKey, part: Option<&'static str>) -> ApplyTarget {
-        let manager = self.options.field_manager.unwrap_or(self.cx.controller());
         ApplyTarget {
             resource: self.resource.clone(),
             key: key.clone(),
             subresource: part,
-            manager: manager.to_owned(),
+            manager: self.manager().to_owned(),
         }
     }
 }
