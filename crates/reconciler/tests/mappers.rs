@@ -200,7 +200,7 @@ fn object_of(causes: &[Cause]) -> String {
     object.to_string()
 }
 
-/// FAULTS 9 and 38.
+/// A watched object is of a form that does not decode.
 #[tokio::test(start_paused = true)]
 async fn objects_that_do_not_decode_hold_up_nobody() {
     let log = Log::start();
@@ -286,7 +286,7 @@ async fn event_whose_mapper_panics_is_mapped_again() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 38.
+/// One object's mapper hangs.
 #[tokio::test(start_paused = true)]
 async fn mapper_that_never_returns_for_one_object_holds_up_no_other() {
     let _log = Log::start();
@@ -321,7 +321,7 @@ async fn mapper_that_never_returns_for_one_object_holds_up_no_other() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 12, for a mapper that reads from the server.
+/// The mapper reads from the server, which fails or is slow.
 #[tokio::test(start_paused = true)]
 async fn mapper_whose_reads_fail_or_are_slow_for_one_object_holds_up_no_other() {
     let _log = Log::start();
@@ -410,7 +410,7 @@ async fn object_that_changes_while_it_is_mapped_is_mapped_again_after_that() {
     running.end().await.expect("it stops");
 }
 
-/// FAULTS 12 and 38.
+/// Mappers fail or hang for many objects at once.
 #[tokio::test(start_paused = true)]
 async fn sixteen_are_mapped_at_a_time_and_half_of_them_are_repetitions() {
     let _log = Log::start();
@@ -507,7 +507,7 @@ async fn event_that_waits_to_be_mapped_again_is_not_lost_when_the_controller_sto
     ran.expect("it stops");
 }
 
-/// FAULTS 9: what came after a broken version is compared with the last one that was mapped.
+/// What came after a broken version is compared with the last one that was mapped.
 #[tokio::test(start_paused = true)]
 async fn object_that_decodes_again_is_mapped_with_the_last_version_that_did() {
     let _log = Log::start();

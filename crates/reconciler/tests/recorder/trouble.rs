@@ -163,7 +163,7 @@ async fn events_that_find_no_room_are_told_once() {
     assert_eq!(stage.status().dropped, 100);
 }
 
-/// FAULTS 20: a background task dies. The writer polls the future that the layer returns.
+/// A background task dies. The writer polls the future that the layer returns.
 #[tokio::test(start_paused = true)]
 async fn writer_that_panics_loses_one_event_and_the_next_one_is_written() {
     let cluster = TestCluster::embedded();
