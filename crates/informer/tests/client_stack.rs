@@ -549,7 +549,7 @@ impl Service<Request<Body>> for Faulty {
     }
 }
 
-/// FAULTS 20: a background task dies. One task calls the layers for all clones of a client.
+/// A background task dies. One task calls the layers for all clones of a client.
 #[tokio::test(start_paused = true)]
 async fn layer_that_panics_or_is_not_ready_fails_one_request() {
     let cluster = TestCluster::embedded();

@@ -633,7 +633,7 @@ async fn with_one_that_breaks(
     (factory, broken, well)
 }
 
-/// FAULTS 20: a background task dies.
+/// A background task dies.
 #[tokio::test(start_paused = true)]
 async fn transform_that_panics_breaks_its_informer_visibly() {
     let cluster = Cluster::with(&["a"]).await;
@@ -655,7 +655,7 @@ async fn transform_that_panics_breaks_its_informer_visibly() {
     factory.shut_down().await;
 }
 
-/// FAULTS 20: a background task dies. A panic of a handler is caught, and this one panics again when
+/// A background task dies. A panic of a handler is caught, and this one panics again when
 /// its message is dropped, in the task.
 #[tokio::test(start_paused = true)]
 async fn task_of_a_handler_that_panics_breaks_its_informer_visibly() {
@@ -678,7 +678,7 @@ async fn task_of_a_handler_that_panics_breaks_its_informer_visibly() {
     factory.shut_down().await;
 }
 
-/// FAULTS 20: a background task dies.
+/// A background task dies.
 #[tokio::test(start_paused = true)]
 async fn index_that_panics_breaks_its_informer_visibly() {
     let cluster = Cluster::with(&["a"]).await;
@@ -708,7 +708,7 @@ async fn index_that_panics_when_it_is_added_later_changes_nothing() {
     factory.shut_down().await;
 }
 
-/// FAULTS 20: a background task dies. Then it is not a list that never ends.
+/// A background task dies. Then it is not a list that never ends.
 #[tokio::test(start_paused = true)]
 async fn informer_that_breaks_later_tells_its_users() {
     let cluster = Cluster::with(&["a"]).await;

@@ -105,7 +105,7 @@ impl Candidacy {
             }
             () = leads, if !self.is_leading => {
                 self.is_leading = true;
-                LeadershipChange::Leads { is_failover: self.elector.has_waited() }
+                LeadershipChange::Leads { is_failover: self.elector.may_follow_another() }
             }
         }
     }

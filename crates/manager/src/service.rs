@@ -216,8 +216,8 @@ impl Service {
         }
     }
 
-    /// Starts the controllers and tasks that need leadership, or those that do not. After a failover
-    /// the caches may not show what the last leader has written.
+    /// Starts the controllers and tasks that need leadership, or those that do not. After a
+    /// failover the caches may not show what the last leader has written.
     fn start(&mut self, needs_leadership: bool, is_failover: bool) {
         let (group, client) = if needs_leadership {
             (&mut self.leader, &self.leader_client)

@@ -4,8 +4,8 @@
 //! CPU has. Then no timer fires: no grace period ends, and nobody notices that the leadership is
 //! lost. So this runs on the thread of the signals, which has a runtime of its own.
 //!
-//! It counts looks instead of comparing times: after the process was stopped and continues, the
-//! runtime gets as much time as ever to notice what has passed.
+//! It counts checks and does not compare times: a process that was suspended then has its full time
+//! to notice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::state::{Phase, State};
 
-/// How often it looks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it checks.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// For how many looks the renew deadline may have passed before the election closes the fence. With
-/// the default timing, the Lease expires then.
+/// How many checks in a row may find an expired fence. With the default timing, the Lease expires
+/// then.
 const UNNOTICED_MAX: u64 = 5;
 
-/// For how many looks a process may be stopping after its grace period, and after webhooks are no
-/// longer called. Longer than cancelled tasks, informers, the Lease and HTTP may take together.
+/// How many checks in a row may find a process that is stopping, after its grace period, and after
+/// webhooks are no longer called. Longer than cancelled tasks, informers, the Lease and HTTP may take together.
 const STOPPING_MAX: u64 = 60;
 
 /// Waits until the process should have ended, or should have noticed that it no longer leads.
@@ -36,7 +36,7 @@ pub(crate) async fn wait_until_overdue(
     let stopping_max = STOPPING_MAX.saturating_add(grace.as_secs());
     let (mut unnoticed, mut stopping) = (0, 0);
     loop {
-        sleep(LOOK_EVERY).await;
+        sleep(CHECK_EVERY).await;
         let is_unnoticed = state.election().is_some_and(|election| election.fence.has_expired());
         unnoticed = if is_unnoticed { unnoticed + 1 } else { 0 };
         if unnoticed > UNNOTICED_MAX {
@@ -80,7 +80,7 @@ mod tests {
             let mut overdue = Box::pin(wait_until_overdue(state, stop, GRACE));
             let early = tokio::time::timeout(Duration::from_secs(90), &mut overdue).await;
             early.expect_err("it is within its time");
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_EVERY).await;
             assert!(overdue.now_or_never().is_some());
         }
     }

@@ -36,16 +36,19 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Long enough for everything that nobody holds back.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The requests of a replica, and a gate that holds back the events of its watches of Secrets.
+/// The requests of a replica, a gate that holds back the events of its watches of Secrets, and one
+/// that holds back all that it reads of `ConfigMaps`.
 #[derive(Clone)]
 struct Line {
     is_open: watch::Sender<bool>,
+    has_maps: watch::Sender<bool>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Line {
     fn new() -> Self {
-        Self { is_open: watch::Sender::new(true), requests: Arc::default() }
+        let (is_open, has_maps) = (watch::Sender::new(true), watch::Sender::new(true));
+        Self { is_open, has_maps, requests: Arc::default() }
     }
 
     fn open(&self) {
@@ -85,8 +88,13 @@ impl Service<Request<Body>> for Gated {
         }
         let query = request.uri().query().unwrap_or_default();
         let is_held = request.uri().path().ends_with("/secrets") && query.contains("watch=true");
+        let is_map = request.uri().path().ends_with("/configmaps");
         let (answer, is_open) = (self.inner.call(request), self.line.is_open.subscribe());
+        let mut has_maps = self.line.has_maps.subscribe();
         async move {
+            if is_map {
+                has_maps.wait_for(|has_maps| *has_maps).await?;
+            }
             let answer = answer.await?;
             Ok(if is_held { answer.map(|body| held(body, is_open)) } else { answer })
         }
@@ -146,7 +154,11 @@ struct Replica {
 
 impl Replica {
     fn start(server: &ApiServer, name: &'static str) -> Self {
-        let (line, server) = (Line::new(), server.clone());
+        Self::start_on(Line::new(), server, name)
+    }
+
+    fn start_on(line: Line, server: &ApiServer, name: &'static str) -> Self {
+        let server = server.clone();
         let layers = line.clone();
         let connect = move |stack: ClientStack| -> Result<kube::Client, BoxError> {
             let line = layers.clone();
@@ -280,15 +292,43 @@ async fn new_leader_whose_caches_are_current_does_not_wait() {
     second.end().await;
 }
 
+/// In a rolling update, the last leader still writes while the next one fills its caches one after
+/// the other. Then it releases the Lease, so the next one leads without having waited for it.
 #[tokio::test(start_paused = true)]
-async fn replica_that_leads_without_waiting_for_another_asks_for_nothing_more() {
+async fn replica_that_leads_after_a_release_waits_for_what_the_last_leader_made() {
+    let server = ApiServer::new();
+    let client = kube::Client::new(server.service(), "default");
+    let mut first = Replica::start(&server, "first");
+    sleep(SETTLED).await;
+    let line = Line::new();
+    line.has_maps.send_replace(false);
+    let mut second = Replica::start_on(line, &server, "second");
+    sleep(SETTLED).await;
+    second.line.shut();
+    create_map(&client).await;
+    assert_eq!(first.seen().await, seen(&[], false));
+    first.end().await;
+    second.line.has_maps.send_replace(true);
+    assert!(timeout(WAIT / 2, second.runs.recv()).await.is_err(), "it waits");
+    second.line.open();
+    assert_eq!(second.seen().await, seen(&["first"], false));
+    assert_eq!(secrets(&client).await, ["first"]);
+    second.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_replica_that_creates_the_lease_asks_for_nothing_more() {
     let server = ApiServer::new();
     let client = kube::Client::new(server.service(), "default");
     create_map(&client).await;
-    for name in ["first", "second"] {
+    let checks: [(_, &[&str]); 2] =
+        [("first", &[]), ("second", &["/api/v1/configmaps", "/api/v1/secrets"])];
+    for (name, expected) in checks {
         let mut replica = Replica::start(&server, name);
         replica.seen().await;
-        assert!(replica.line.metadata_lists().is_empty());
+        let mut lists = replica.line.metadata_lists();
+        lists.sort();
+        assert_eq!(lists, expected, "{name}");
         // It releases the Lease.
         replica.end().await;
     }

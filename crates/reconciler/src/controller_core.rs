@@ -5,7 +5,6 @@
 //! reference to the core would be a cycle. A [handle](crate::ControllerHandle) and a client of a
 //! run hold a `Weak` of it.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -69,9 +68,6 @@ pub(crate) struct ControllerCore {
     pub(crate) client: Client,
     pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
-    /// Set after a failover, until the caches show what the last leader has written: the runs that
-    /// begin meanwhile report `cache_behind`.
-    pub(crate) is_catching_up: AtomicBool,
     pub(crate) retired_children: RetiredChildren,
     pub(crate) applied: Applied,
     pub(crate) warnings: ServerWarnings,

@@ -8,7 +8,6 @@ mod settle;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -146,7 +145,7 @@ impl<K: ObjectType> Work<K> {
             causes,
             causes_omitted: lease.causes_omitted(),
             attempt: core.enqueuer.queue.failures(lease.key()) + 1,
-            is_behind: is_behind || core.is_catching_up.load(Ordering::Relaxed),
+            is_behind,
             shutdown: shutdown.clone(),
             plan: core.plan.get().map(|open| open.recorder.for_part()),
             origin: SpanOrigin::default(),

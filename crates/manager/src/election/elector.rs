@@ -49,8 +49,8 @@ pub struct Elector {
     fence: Fence,
     leadership: watch::Sender<Leadership>,
     trouble: watch::Sender<Option<String>>,
-    /// See [`Elector::has_waited`].
-    has_waited: Arc<AtomicBool>,
+    /// See [`Elector::may_follow_another`].
+    may_follow_another: Arc<AtomicBool>,
 }
 
 /// How long a release may take, so that an unreachable server does not delay the end of a process.
@@ -174,7 +174,7 @@ impl ElectorBuilder {
             fence: Fence::new(timing.write_grace()),
             leadership: watch::Sender::new(Leadership::Standby { leader: None }),
             trouble: watch::Sender::default(),
-            has_waited: Arc::default(),
+            may_follow_another: Arc::default(),
         })
     }
 }
@@ -229,10 +229,10 @@ impl Elector {
         self.trouble.subscribe()
     }
 
-    /// Whether this replica has waited for the leadership, or has lost it: another replica may have
-    /// led meanwhile.
-    pub(crate) fn has_waited(&self) -> bool {
-        self.has_waited.load(Ordering::Relaxed)
+    /// Whether another replica may have led while this one filled its caches, or later: this one
+    /// has found a Lease, even a released or an expired one, or has lost the leadership.
+    pub(crate) fn may_follow_another(&self) -> bool {
+        self.may_follow_another.load(Ordering::Relaxed)
     }
 
     /// An elector of the same replica with the same fence, for its next run. After a lost
@@ -249,7 +249,7 @@ impl Elector {
             fence: self.fence.clone(),
             leadership: self.leadership.clone(),
             trouble: self.trouble.clone(),
-            has_waited: Arc::clone(&self.has_waited),
+            may_follow_another: Arc::clone(&self.may_follow_another),
         }
     }
 
@@ -301,12 +301,12 @@ impl Run {
         loop {
             let next = self.contest.next(Instant::now(), (self.elector.clock)());
             self.publish();
-            if self.contest.leads_until().is_none() && matches!(next, Step::Wait(_) | Step::Lost) {
-                self.elector.has_waited.store(true, Ordering::Relaxed);
-            }
             match next {
                 Step::Wait(until) => sleep_until(until).await,
-                Step::Lost => return,
+                Step::Lost => {
+                    self.elector.may_follow_another.store(true, Ordering::Relaxed);
+                    return;
+                }
                 Step::Read => self.read().await,
                 Step::Create(record) => self.create(&record).await,
                 Step::Replace(lease, record) => self.replace(*lease, &record).await,
@@ -320,6 +320,9 @@ impl Run {
         let leases = self.elector.leases.clone();
         match bounded(deadline, leases.get_opt(&self.elector.name)).await {
             Ok(lease) => {
+                if lease.is_some() {
+                    self.elector.may_follow_another.store(true, Ordering::Relaxed);
+                }
                 self.contest.read(lease, sent, Instant::now());
                 // A replica that may write the Lease is in trouble until it can.
                 if !self.contest.is_to_write() {

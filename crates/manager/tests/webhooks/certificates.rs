@@ -179,7 +179,7 @@ async fn files_are_served_and_read_again_and_their_bundle_is_somebody_elses() {
     replica.end().await;
 }
 
-/// FAULTS 20: a background task dies. The task polls the futures that the layer returns.
+/// A background task dies. The task polls the futures that the layer returns.
 #[tokio::test]
 async fn task_of_the_certificates_that_panics_ends_the_manager_and_is_named() {
     let cluster = TestCluster::embedded();

@@ -316,7 +316,6 @@ impl<K: ObjectType> ControllerBuilder<K> {
             recorder: self
                 .recorder
                 .unwrap_or_else(|| Recorder::new(factory.client().clone(), Arc::clone(&name))),
-            is_catching_up: AtomicBool::new(false),
             retired_children: RetiredChildren::default(),
             applied: Applied::new(),
             warnings: ServerWarnings::new(),

@@ -1,9 +1,11 @@
 //! Waiting for the caches of a controller, before its first run.
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use fastrand::Rng;
 use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout_at};
 use windlass_indexer::ObjectType;
@@ -62,34 +64,41 @@ impl<K: ObjectType> Controller<K> {
         Ok(())
     }
 
-    /// After a failover, waits until all caches show what the server has. Until then, the runs that
-    /// begin report that the caches are behind.
+    /// After a failover, waits until all caches show what the server has. Each of them counts as
+    /// behind until it does.
     pub(super) async fn catch_up(&self) {
-        let core = self.core();
-        if !core.is_catching_up.load(Ordering::Relaxed) {
+        let (began, mut sources) = (Instant::now(), self.core().sources.all());
+        sources.retain(|source| source.is_catching_up());
+        if sources.is_empty() {
             return;
         }
-        let (began, sources) = (Instant::now(), core.sources.all());
-        // Nobody waits for the cache of a source that was added late.
-        let synced = sources.iter().filter(|source| source.cache.has_synced());
-        join_all(synced.map(|source| self.catch_up_source(source))).await;
-        core.is_catching_up.store(false, Ordering::Relaxed);
+        join_all(sources.iter().map(|source| self.catch_up_source(source))).await;
         let (controller, took) = (self.name(), began.elapsed());
         tracing::info!(controller, ?took, "the caches show what the last leader has written");
     }
 
     /// Waits until a cache shows what the server has, or is not used any more.
     async fn catch_up_source(&self, source: &Source) {
+        let (controller, resource) = (self.name(), source.cache.resource());
         let caught_up = async {
+            // Nobody waits for the cache of a source that was added late.
+            if !source.cache.has_synced() {
+                return;
+            }
+            // By the names, so that caches that fail together are not tried again together.
+            let mut seed = DefaultHasher::new();
+            (controller, resource.to_string()).hash(&mut seed);
+            let mut random = Rng::with_seed(seed.finish());
             let mut pause = CHECK_RETRY_MIN;
             while let Err(error) = source.cache.wait_until_current().await {
-                let (controller, resource) = (self.name(), source.cache.resource());
                 tracing::warn!(controller, %resource, %error, "a cache cannot be checked; retrying");
-                sleep(pause.max(error.retry_after().unwrap_or_default())).await;
+                let least = error.retry_after().unwrap_or_default().max(pause / 2);
+                sleep(least + (pause / 2).mul_f64(random.f64())).await;
                 pause = CHECK_RETRY_MAX.min(2 * pause);
             }
         };
         let _ = source.removed.run_until_cancelled(caught_up).await;
+        source.set_catching_up(false);
     }
 
     /// Warns while the server refuses to list or watch a source. Never returns.

@@ -57,7 +57,8 @@ impl<K: ObjectType> Controller<K> {
     /// Before the first run, every cache is compared with a consistent list of metadata, and the
     /// controller waits until it shows what that list has, at most 5 s. The runs that begin after
     /// that, and before the caches have caught up, report
-    /// [`cache_behind`](crate::RunContext::cache_behind).
+    /// [`cache_behind`](crate::RunContext::cache_behind). A cache that cannot be compared leaves the
+    /// others in use.
     ///
     /// # Errors
     /// As [`run`](Self::run). A list that fails is repeated, and is no error.
@@ -70,7 +71,9 @@ impl<K: ObjectType> Controller<K> {
 
     async fn run_after(&self, is_failover: bool, shutdown: Shutdown) -> Result<(), RunError> {
         self.mark_running()?;
-        self.core().is_catching_up.store(is_failover, Ordering::Relaxed);
+        for source in self.core().sources.all() {
+            source.set_catching_up(is_failover);
+        }
         let controller = self.name();
         tracing::info!(
             controller,
@@ -82,9 +85,13 @@ impl<K: ObjectType> Controller<K> {
         let ready = async {
             self.wait_for_sync().await?;
             if is_failover && timeout(CATCH_UP_WAIT, &mut catching_up).await.is_err() {
+                let caches = self.core().sources.all();
+                let behind = caches.iter().filter(|source| source.is_catching_up());
+                let caches = list(behind.map(|source| source.cache.resource()));
                 tracing::warn!(
                     controller,
-                    "runs begin although the caches may not show what the last leader has written"
+                    caches,
+                    "runs begin although these caches may not show what the last leader has written"
                 );
             }
             Ok(())

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use windlass_indexer::{Object, ObjectKey};
 use windlass_informer::{Resource, Written};
 
+use crate::api::children::kinds::is_same;
 use crate::cause::Cause;
 use crate::controller_core::ControllerCore;
 use crate::history::journal::EVENTS_PER_RUN;
@@ -44,6 +45,7 @@ pub struct RunContext {
     pub(crate) causes: Vec<Cause>,
     pub(crate) causes_omitted: u64,
     pub(crate) attempt: u32,
+    /// Whether a cache may not show what earlier runs of the key have written.
     pub(crate) is_behind: bool,
     pub(crate) shutdown: Shutdown,
     /// What the run would write; `None` if it really writes.
@@ -106,7 +108,13 @@ impl RunContext {
     /// Whether a cache of a resource may not show what this run, or an earlier one, has written.
     pub(crate) fn may_lack_own_writes(&self, resource: &Resource) -> bool {
         let has_unseen = |(_, log): &(_, WriteLog)| log.has_unseen_write_of(&self.core, resource);
-        self.cache_behind() || self.recording.get().is_some_and(has_unseen)
+        self.is_cache_behind(resource) || self.recording.get().is_some_and(has_unseen)
+    }
+
+    /// As [`cache_behind`](Self::cache_behind), but after a failover only for a cache of this
+    /// resource, in any version. One that cannot be checked leaves the others in use.
+    pub(crate) fn is_cache_behind(&self, resource: &Resource) -> bool {
+        self.is_behind || self.caches.is_catching_up(|cached| is_same(cached, resource))
     }
 
     /// The version that this run has made of an object that it saw at `version`, in one or more
@@ -201,7 +209,7 @@ impl RunContext {
     /// It is also `true` after a failover, while a cache may not show what the last leader has
     /// written: see [`take_over`](crate::Controller::take_over).
     pub fn cache_behind(&self) -> bool {
-        self.is_behind
+        self.is_behind || self.caches.is_catching_up(|_| true)
     }
 }
 

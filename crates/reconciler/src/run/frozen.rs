@@ -21,6 +21,8 @@ pub(crate) struct FrozenCaches(Vec<FrozenCache>);
 /// One of them.
 pub(crate) struct FrozenCache {
     pub(crate) source: Arc<Source>,
+    /// Whether it may lack what the last leader has written.
+    is_catching_up: bool,
     overlaid: Mutex<OverlaidSnapshot>,
 }
 
@@ -36,12 +38,15 @@ impl FrozenCaches {
     pub(crate) fn of(sources: Vec<Arc<Source>>) -> Self {
         let mut frozen: Vec<FrozenCache> = Vec::with_capacity(sources.len());
         for source in sources {
+            // Read first: the cache may catch up before it is frozen, not the other way round.
+            let is_catching_up = source.is_catching_up();
             // Sources that share an informer, as different types, show the same moment.
             let same =
                 frozen.iter().find(|other| other.source.cache.is_of_same_cache(&source.cache));
             let snapshot = same.map_or_else(|| source.cache.snapshot(), FrozenCache::current);
             frozen.push(FrozenCache {
                 source,
+                is_catching_up,
                 overlaid: Mutex::new(OverlaidSnapshot { snapshot, up_to: 0 }),
             });
         }
@@ -51,6 +56,11 @@ impl FrozenCaches {
     /// The reconciled object, for the start of the run. Its source is the first.
     pub(crate) fn primary(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         self.0.first()?.current().get(key).cloned()
+    }
+
+    /// Whether a cache of such a resource may lack what the last leader has written.
+    pub(crate) fn is_catching_up(&self, is_of: impl Fn(&Resource) -> bool) -> bool {
+        self.0.iter().any(|cache| cache.is_catching_up && is_of(cache.source.cache.resource()))
     }
 
     /// The caches of a type; those of a resource, if that is given.

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tokio::time::Instant;
@@ -31,6 +31,8 @@ pub(crate) struct Source {
     registration: Option<Registration>,
     /// Whether it was added to a controller that was built before. Nobody waits for its cache.
     pub(crate) is_late: bool,
+    /// Set after a failover, until the cache shows what the last leader has written.
+    is_catching_up: AtomicBool,
     /// Cancelled when the controller does not use it any more.
     pub(crate) removed: CancellationToken,
 }
@@ -45,8 +47,17 @@ impl Source {
             cache: informer.cache(),
             registration,
             is_late: false,
+            is_catching_up: AtomicBool::new(false),
             removed: CancellationToken::new(),
         }
+    }
+
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.is_catching_up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_catching_up(&self, is_catching_up: bool) {
+        self.is_catching_up.store(is_catching_up, Ordering::Release);
     }
 
     /// Waits until the cache is complete, and its events have reached the queue. Returns `false` if

@@ -61,7 +61,7 @@ impl ControllerCore {
             attempt: cx.attempt,
             causes: std::mem::take(&mut cx.causes),
             causes_omitted: cx.causes_omitted,
-            cache_behind: cx.is_behind,
+            cache_behind: cx.cache_behind(),
             outcome: outcome.shortened(MESSAGE_MAX),
             retry_in: match next {
                 // During a shutdown no worker takes the retry, so none is reported.

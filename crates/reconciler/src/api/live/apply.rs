@@ -373,7 +373,8 @@ impl Access<'_> {
     fn is_cache_outdated(&self, key: &ObjectKey) -> bool {
         let has_unseen_write =
             |(_, log): &(_, WriteLog)| log.has_unseen_write(&self.cx.core, &self.resource, key);
-        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_unseen_write)
+        self.cx.is_cache_behind(&self.resource)
+            || self.cx.recording.get().is_some_and(has_unseen_write)
     }
 
     /// The uid of an object that a cache shows.
