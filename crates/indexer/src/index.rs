@@ -98,9 +98,9 @@ pub struct ByController;
 
 /// The built-in index by labels: by all of them, or by those with certain keys.
 ///
-/// A store may have several, so all users of an informer get the labels that they ask for. One whose
-/// labels another one has is not added. A look-up of a label that none of them has is an error.
-/// Label selectors use them where they can, and look at the head of every object otherwise.
+/// A store may have several, so all users of an informer get the labels that they ask for. One
+/// whose labels another one has is not added. A look-up of a label that none of them has is an
+/// error. Label selectors use them where they can, and look at the head of every object otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ByLabel {
     /// `None` for all labels.

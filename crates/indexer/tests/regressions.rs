@@ -12,8 +12,8 @@ fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
     format!(r#"{{"metadata":{metadata},"data":{{"k":"hunter2"}}}}"#).into_bytes()
 }
 
-/// An API server takes objects of 10,000 levels. A type with the open field cannot be handed to code
-/// that has the stack of an ordinary thread; a type without it can.
+/// An API server takes objects of 10,000 levels. A type with the open field cannot be handed to
+/// code that has the stack of an ordinary thread; a type without it can.
 #[test]
 fn deep_object_is_an_error_only_for_types_that_have_its_deep_field() {
     #[derive(Deserialize)]

@@ -23,7 +23,8 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 const UNNOTICED_MAX: u64 = 5;
 
 /// How many checks in a row may find a process that is stopping, after its grace period, and after
-/// webhooks are no longer called. Longer than cancelled tasks, informers, the Lease and HTTP may take together.
+/// webhooks are no longer called. Longer than cancelled tasks, informers, the Lease and HTTP may
+/// take together.
 const STOPPING_MAX: u64 = 60;
 
 /// Waits until the process should have ended, or should have noticed that it no longer leads.

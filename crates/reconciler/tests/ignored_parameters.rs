@@ -1,5 +1,5 @@
-//! Servers that ignore a parameter that they do not know, one for each parameter that the helpers of
-//! a run send: what they do is done here, or the error says so, and nothing is destroyed.
+//! Servers that ignore a parameter that they do not know, one for each parameter that the helpers
+//! of a run send: what they do is done here, or the error says so, and nothing is destroyed.
 //!
 //! | parameter | if it is ignored |
 //! |---|---|

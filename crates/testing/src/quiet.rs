@@ -160,8 +160,8 @@ fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String>
     })
 }
 
-/// A handler that has not passed on everything that its cache shows, or a mapper that has not mapped
-/// it.
+/// A handler that has not passed on everything that its cache shows, or a mapper that has not
+/// mapped it.
 fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
     let sources = controllers.iter().flat_map(|controller| controller.informers());
     let handlers = sources.flat_map(|source| {

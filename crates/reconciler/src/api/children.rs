@@ -208,9 +208,9 @@ impl<'a> Children<'a> {
     /// Returns the first error, and then does nothing more: if an object cannot be applied, none is
     /// deleted. An [`OwnershipError`](crate::OwnershipError) says if an object belongs to somebody
     /// else, or cannot be owned, [`OwnerDeleted`](crate::OwnerDeleted) if the owner is being
-    /// deleted and objects were added, and a [`StaleRead`](crate::StaleRead) if something would have
-    /// to be deleted but the owner has [changed](RunContext::confirm) since the run saw it. A run
-    /// that is repeated goes on where this one ended.
+    /// deleted and objects were added, and a [`StaleRead`](crate::StaleRead) if something would
+    /// have to be deleted but the owner has [changed](RunContext::confirm) since the run saw it. A
+    /// run that is repeated goes on where this one ended.
     ///
     /// # Cancel safety
     /// Dropping it half-way leaves a part of the work done. The next run does the rest.

@@ -118,8 +118,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
 
     /// Reads the objects of a namespace; of all namespaces, or of a cluster-scoped kind, if that is
     /// `None`. It asks for pages of 500 objects, unless `parameters` has another limit, and returns
-    /// all of them. If a server ignores the selectors, as some aggregated ones do, objects that show
-    /// that they are not selected are left out.
+    /// all of them. If a server ignores the selectors, as some aggregated ones do, objects that
+    /// show that they are not selected are left out.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;

@@ -62,8 +62,8 @@ impl<'a> WriteOptions<'a> {
     /// The server checks a write and answers as if it had made it, but does not. Default: it does.
     ///
     /// The object is read before, and after a deletion, to check that nothing was stored: if a
-    /// server ignores the option, the error is a [`DryRunIgnored`](crate::DryRunIgnored). This needs
-    /// the verb `get`.
+    /// server ignores the option, the error is a [`DryRunIgnored`](crate::DryRunIgnored). This
+    /// needs the verb `get`.
     pub fn dry_run(self) -> Self {
         Self { is_dry: true, ..self }
     }

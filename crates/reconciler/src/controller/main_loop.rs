@@ -57,8 +57,8 @@ impl<K: ObjectType> Controller<K> {
     /// Before the first run, every cache is compared with a consistent list of metadata, and the
     /// controller waits until it shows what that list has, at most 5 s. The runs that begin after
     /// that, and before the caches have caught up, report
-    /// [`cache_behind`](crate::RunContext::cache_behind). A cache that cannot be compared leaves the
-    /// others in use.
+    /// [`cache_behind`](crate::RunContext::cache_behind). A cache that cannot be compared leaves
+    /// the others in use.
     ///
     /// # Errors
     /// As [`run`](Self::run). A list that fails is repeated, and is no error.

@@ -4,8 +4,8 @@ use windlass_indexer::ObjectKey;
 
 /// What a run has read of an object is out of date. Nothing was deleted because of it.
 ///
-/// An [`Error`](crate::Error) of this has the class [`StaleRead`](crate::Class::StaleRead): it is no failure of
-/// the key, which runs again when the cache has caught up.
+/// An [`Error`](crate::Error) of this has the class [`StaleRead`](crate::Class::StaleRead): it is
+/// no failure of the key, which runs again when the cache has caught up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the {kind} {key} {change} since it was read at version {version}: nothing is deleted because \

@@ -236,8 +236,8 @@ impl State {
         Some(page)
     }
 
-    /// Shortens the runs of the keys that ran longest ago, and forgets such keys. Shortened runs get
-    /// half of the room, so that they leave the rest to the keys that run now.
+    /// Shortens the runs of the keys that ran longest ago, and forgets such keys. Shortened runs
+    /// get half of the room, so that they leave the rest to the keys that run now.
     fn make_room(&mut self, bytes_max: usize) {
         loop {
             let is_too_large = self.bytes() > bytes_max;
