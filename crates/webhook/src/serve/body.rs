@@ -1,9 +1,10 @@
-//! The bodies of requests, and how many of their bytes are held at once.
+//! The bodies of requests, and how much memory they take at once.
 //!
 //! Whoever reaches the port may send bodies, and a review is parsed before anything about it is
-//! known. So the bytes of all bodies together are bounded. They are counted as they arrive, and not
-//! as they are announced: a client that sends nothing takes nothing. They are given back when the
-//! answer has been sent, which may be as long as the body.
+//! known. So the memory of all of them together is bounded. Bytes are counted as they arrive, and
+//! not as they are announced: a client that sends nothing takes nothing. They are given back when
+//! the answer has been sent, which may be as long as the body. What a text takes when it is decoded
+//! is counted before that, and given back when it has been handled.
 //!
 //! When there is no room for what arrives, the oldest body that is not complete makes room: a
 //! client that does not finish its request keeps out nobody. If the complete ones leave no room,
@@ -36,6 +37,7 @@ const CHUNK: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Bodies {
     bytes_max: usize,
+    memory_max: usize,
     budget: Arc<Mutex<Budget>>,
 }
 
@@ -58,7 +60,7 @@ struct Incomplete {
 /// A place among the incomplete bodies, until this is dropped.
 struct Place<'a>(&'a Bodies, u64);
 
-/// A part of the budget, until this is dropped.
+/// Memory that is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     bodies: Bodies,
@@ -66,11 +68,11 @@ pub(crate) struct Counted {
 }
 
 impl Bodies {
-    /// Bodies have `bytes_max` at most, and `budget` together. One body always fits.
-    pub(crate) fn new(bytes_max: usize, budget: usize) -> Self {
-        let free = budget.max(bytes_max);
-        let budget = Budget { free, incomplete: BTreeMap::new(), began: 0 };
-        Self { bytes_max, budget: Arc::new(Mutex::new(budget)) }
+    /// Bodies have `bytes_max` at most, and take `memory_max` together.
+    pub(crate) fn new(bytes_max: usize, memory_max: usize) -> Self {
+        let budget = Budget { free: memory_max, incomplete: BTreeMap::new(), began: 0 };
+        let bytes_max = bytes_max.min(memory_max);
+        Self { bytes_max, memory_max, budget: Arc::new(Mutex::new(budget)) }
     }
 
     /// Reads a body to its end.
@@ -184,6 +186,20 @@ fn too_many() -> Refusal {
 }
 
 impl Counted {
+    /// More memory for the same request. `None` if it could never have so much.
+    pub(super) fn more(&self, bytes: usize) -> Result<Option<Self>, Refusal> {
+        if self.bytes.saturating_add(bytes) > self.bodies.memory_max {
+            return Ok(None);
+        }
+        self.bodies.budget().take(bytes, None)?;
+        Ok(Some(Self { bodies: self.bodies.clone(), bytes }))
+    }
+
+    /// Counts another part with this one.
+    pub(super) fn merge(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
     /// An answer of JSON. The bytes of the request count until it has been sent, or nearly so.
     pub(super) fn answer(self, bytes: Vec<u8>) -> Response {
         let headers = [
