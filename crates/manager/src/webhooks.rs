@@ -35,7 +35,7 @@ use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::listen::WEBHOOKS;
 use crate::http::tls::clients::{ClientCa, requires_certificate};
-use crate::http::tls::{self, Tls};
+use crate::http::tls::{self, Clock, Tls};
 use crate::http::{Listener, bind};
 use crate::metrics::Metrics;
 use crate::options::{Options, base_url};
@@ -180,8 +180,10 @@ impl BoundWebhooks {
             served.check().map_err(|_| setup(&error))?;
             tracing::warn!("webhooks: {error}; this is tried again");
         }
-        SelfTest::new(listener.address(), tested, served.clone(), clock).add_to(checks);
-        let (acceptor, until) = (tls::acceptor(served.resolver(), clients.as_ref()), stop.clone());
+        let clock = Clock::new(move || clock.now_or_own());
+        SelfTest::new(listener.address(), tested, served.clone(), clock.clone()).add_to(checks);
+        let acceptor = tls::acceptor(served.resolver(), clients.as_ref(), clock);
+        let until = stop.clone();
         group.spawn("the HTTP server of the webhooks", async move {
             listener.accept(router, Some(acceptor), &until).await;
             Ok(())

@@ -37,8 +37,8 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tracing::Span;
 
-/// The depth up to which a text is handled on any thread. `serde_json` reads 127 levels on its own
-/// account; below that is what envelopes and changes add.
+/// The depth up to which a text is handled on any thread. `serde_json` itself reads 127 levels; the
+/// rest is room for envelopes and changes.
 pub const SHALLOW_MAX: usize = 100;
 
 /// The depth up to which a text is handled at all: the 10,000 levels of Go's decoder, and the
@@ -65,23 +65,72 @@ pub enum StackError {
     Thread(#[from] io::Error),
 }
 
-/// How deep a text is nested, by the brackets outside of its strings. Of a text that is not JSON,
-/// it is at least what a decoder has seen when it finds that out.
-pub fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
+/// What an allocation takes beyond its bytes: a header, and what they are rounded up to.
+const ALLOCATION: usize = 32;
+
+/// An element of a list, or a field: a list has up to twice the room that it needs, and the old
+/// room as long as it grows.
+const ELEMENT: usize = 3 * size_of::<Value>();
+
+/// The first room of a list has four elements.
+const LIST: usize = 4 * size_of::<Value>() + ALLOCATION;
+
+/// A node of a `BTreeMap`, which is what `serde_json` has for an object: eleven keys and values,
+/// and a pointer and two numbers. A map with one field has all of it.
+const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16 + ALLOCATION;
+
+/// A field that is not the first. A node has five at least, and there is an inner one for every
+/// five. The comma before it counts, too.
+const FIELD: usize = (NODE + NODE / 4) / 5 - ELEMENT;
+
+/// What is known of a text before it is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Measured {
+    /// How deep it is nested, by the brackets outside of its strings. Of a text that is not JSON,
+    /// it is at least what a decoder has seen when it finds that out.
+    pub depth: usize,
+    /// How many bytes of memory it takes, at most, as a [`Value`]. That may be a hundred times
+    /// what the text has.
+    pub memory: usize,
+}
+
+/// Measures a text.
+pub fn measure(json: &[u8]) -> Measured {
+    let (mut depth, mut measured) = (0_usize, Measured::default());
+    let mut last = 0;
     let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => skip_string(&mut bytes),
+        let memory = match byte {
+            b'"' => {
+                let begin = bytes.len();
+                skip_string(&mut bytes);
+                measured.memory += begin - bytes.len() + ALLOCATION;
+                continue;
+            }
             b'{' | b'[' => {
                 depth += 1;
-                deepest = deepest.max(depth);
+                measured.depth = measured.depth.max(depth);
+                if *byte == b'[' { LIST } else { 0 }
             }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                0
+            }
+            b':' if last == b'{' => NODE,
+            b':' => FIELD,
+            b',' => ELEMENT,
+            _ => continue,
+        };
+        measured.memory += memory;
+        last = *byte;
     }
-    deepest
+    measured
+}
+
+/// How deep a text is nested: [`Measured::depth`].
+pub fn depth(json: &[u8]) -> usize {
+    measure(json).depth
 }
 
 fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
@@ -140,8 +189,8 @@ pub fn with_stack_for<T: Send>(
     }
 }
 
-/// Runs `run` on a thread with a large stack, and waits for it. A thread that is one runs it
-/// itself. What it returns must be shallow.
+/// Runs `run` on a thread with a large stack, and waits for it. If this thread has a large stack
+/// already, it runs here. What it returns must be shallow.
 ///
 /// # Errors
 /// Returns an error if the system refuses the thread.

@@ -17,6 +17,9 @@ use crate::verdict::Verdict;
 
 /// A handler whose type is erased.
 pub(crate) trait Handle: Send + Sync {
+    /// How often a review, or something as large, is in memory at once.
+    fn copies(&self) -> usize;
+
     fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>>;
 }
 
@@ -46,6 +49,11 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
     H: Validate<K>,
 {
+    /// As it came, and as the handler's type.
+    fn copies(&self) -> usize {
+        2
+    }
+
     fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
             let handler = &self.0;
@@ -78,6 +86,12 @@ where
     K: DeserializeOwned + Serialize + Send + Sync + 'static,
     H: Mutate<K>,
 {
+    /// As it came, what the type shows before and after the handler, and first the object of the
+    /// type, then the patched one.
+    fn copies(&self) -> usize {
+        4
+    }
+
     fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
             // There is nothing to change in an object that is deleted or connected to.
@@ -93,6 +107,7 @@ where
                 return Ok(Answer { verdict, patch: None });
             }
             let after = shown(&object)?;
+            drop((object, old));
             let changed = overlay(raw, &before, &after)
                 .map_err(|error| Failure::Internal(format!("no patch can be made: {error}")))?;
             let patch = json_patch::diff(raw, &changed);

@@ -35,32 +35,49 @@ type Fields = Map<String, Value>;
 
 /// `raw`, with the changes from `before` to `after` applied. Both are views of it by one type.
 pub(crate) fn overlay(raw: &Value, before: &Value, after: &Value) -> Result<Value, Unmatched> {
+    Ok(changed(raw, before, after)?.unwrap_or_else(|| raw.clone()))
+}
+
+/// The same; `None` if nothing has changed. An object may be nested as deeply as its author likes,
+/// so each level of objects is compared once, and only what stays beside a change is cloned.
+fn changed(raw: &Value, before: &Value, after: &Value) -> Result<Option<Value>, Unmatched> {
     match (raw, before, after) {
-        _ if before == after => Ok(raw.clone()),
         (Value::Object(raw), _, Value::Object(after)) => {
-            fields(raw, before.as_object().unwrap_or(&Map::new()), after).map(Value::Object)
+            let fields = fields(raw, before.as_object().unwrap_or(&Map::new()), after)?;
+            Ok(fields.map(Value::Object))
         }
-        (Value::Array(raw), Value::Array(before), Value::Array(after)) => {
-            list(raw, before, after).map(Value::Array)
+        _ if before == after => Ok(None),
+        // What the type shows as a whole has nothing to preserve. The general case would compare
+        // lists in lists again at each level.
+        (Value::Array(raw), Value::Array(before), Value::Array(after)) if raw != before => {
+            list(raw, before, after).map(|list| Some(Value::Array(list)))
         }
-        _ => Ok(after.clone()),
+        _ => Ok(Some(after.clone())),
     }
 }
 
-fn fields(raw: &Fields, before: &Fields, after: &Fields) -> Result<Fields, Unmatched> {
-    let mut fields = raw.clone();
-    fields.retain(|key, _| after.contains_key(key) || !before.contains_key(key));
+fn fields(raw: &Fields, before: &Fields, after: &Fields) -> Result<Option<Fields>, Unmatched> {
+    let mut changes = Fields::new();
     for (key, after) in after {
-        let before = before.get(key);
+        let shown = before.get(key);
+        let (raw, before) = (raw.get(key).unwrap_or(&Value::Null), shown.unwrap_or(&Value::Null));
         // What the type only writes out, such as a default, is no change.
-        if before == Some(after) {
-            continue;
+        match changed(raw, before, after).map_err(|error| error.within(key))? {
+            Some(value) => drop(changes.insert(key.clone(), value)),
+            None if shown.is_none() => drop(changes.insert(key.clone(), raw.clone())),
+            None => {}
         }
-        let (raw, before) = (raw.get(key).unwrap_or(&Value::Null), before.unwrap_or(&Value::Null));
-        let value = overlay(raw, before, after).map_err(|error| error.within(key))?;
-        fields.insert(key.clone(), value);
     }
-    Ok(fields)
+    let is_removed = |key: &String| before.contains_key(key) && !after.contains_key(key);
+    if changes.is_empty() && !before.keys().any(is_removed) {
+        return Ok(None);
+    }
+    for (key, value) in raw {
+        if !changes.contains_key(key) && !is_removed(key) {
+            changes.insert(key.clone(), value.clone());
+        }
+    }
+    Ok(Some(changes))
 }
 
 fn list(raw: &[Value], before: &[Value], after: &[Value]) -> Result<Vec<Value>, Unmatched> {

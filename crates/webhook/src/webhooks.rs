@@ -33,6 +33,8 @@ pub struct Webhooks {
     metrics: Option<WebhookMetrics>,
     admission_bytes_max: Option<usize>,
     conversion_bytes_max: Option<usize>,
+    admission_memory_max: Option<usize>,
+    conversion_memory_max: Option<usize>,
 }
 
 /// Where all conversions are served. It is controller-runtime's path.
@@ -47,10 +49,14 @@ const ADMISSION_BYTES_MAX: usize = 7 * 1024 * 1024;
 /// which is a page of what the API server reads from etcd for its own cache.
 const CONVERSION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How many bytes the bodies of all admission reviews may have together, and how many those of all
-/// conversions. Each has its own, so that lists in another version hold up no writes. Parsed, a
-/// body takes several times its bytes, so this is a good part of the memory that operators have.
-const BUDGET: usize = 64 * 1024 * 1024;
+/// How much memory all admission reviews may take together. One of an update of 1.5 MiB, which is
+/// what etcd takes, fits with both versions of the object.
+const ADMISSION_MEMORY_MAX: usize = 320 * 1024 * 1024;
+
+/// How much memory all conversions may take together: the text of the largest review, twice that of
+/// its answer, and one of its objects. They have their own, so that lists in another version hold up
+/// no writes.
+const CONVERSION_MEMORY_MAX: usize = 256 * 1024 * 1024;
 
 impl Webhooks {
     /// No webhooks.
@@ -102,18 +108,33 @@ impl Webhooks {
     }
 
     /// The most bytes of an admission review. Default: 7 MiB, as controller-runtime: the API server
-    /// takes objects of 3 MiB, and a review of an update has two. All that are handled at once have
-    /// 64 MiB together, or as many as one may have. What is beyond it is refused with the status
-    /// 429, after which the API server tries again.
+    /// takes objects of 3 MiB, and a review of an update has two.
     pub fn admission_bytes_max(mut self, bytes_max: usize) -> Self {
         self.admission_bytes_max = Some(bytes_max);
         self
     }
 
     /// The most bytes of a conversion review. Default: 64 MiB: the API server converts all objects
-    /// of a list in one review. All that are handled at once have as many together.
+    /// of a list in one review.
     pub fn conversion_bytes_max(mut self, bytes_max: usize) -> Self {
         self.conversion_bytes_max = Some(bytes_max);
+        self
+    }
+
+    /// How much memory all admission reviews that are handled at once may take, as it is estimated
+    /// from their texts. Default: 320 MiB. What is beyond it is refused with the status 429, after
+    /// which the API server tries again. A review that could never be handled is denied, also if
+    /// failures are ignored.
+    pub fn admission_memory_max(mut self, bytes: usize) -> Self {
+        self.admission_memory_max = Some(bytes);
+        self
+    }
+
+    /// How much memory all conversion reviews that are handled at once may take, as it is estimated
+    /// from their texts. Default: 256 MiB. Objects are decoded one after the other. What is beyond
+    /// it is refused with the status 429, after which the API server tries again.
+    pub fn conversion_memory_max(mut self, bytes: usize) -> Self {
+        self.conversion_memory_max = Some(bytes);
         self
     }
 
@@ -146,7 +167,8 @@ impl Webhooks {
         self.check()?;
         let metrics = self.metrics.clone().unwrap_or_else(WebhookMetrics::unregistered);
         let bytes_max = self.admission_bytes_max.unwrap_or(ADMISSION_BYTES_MAX);
-        let bodies = Bodies::new(bytes_max, BUDGET);
+        let bodies =
+            Bodies::new(bytes_max, self.admission_memory_max.unwrap_or(ADMISSION_MEMORY_MAX));
         let mut router = Router::new();
         for hook in &self.hooks {
             let path: Arc<str> = hook.path().into();
@@ -165,10 +187,11 @@ impl Webhooks {
             let path: Arc<str> = CONVERT_PATH.into();
             metrics.show(&path);
             let bytes_max = self.conversion_bytes_max.unwrap_or(CONVERSION_BYTES_MAX);
+            let memory_max = self.conversion_memory_max.unwrap_or(CONVERSION_MEMORY_MAX);
             let served = Arc::new(ServedConversions {
                 conversions: self.conversions.clone(),
                 path,
-                bodies: Bodies::new(bytes_max, BUDGET),
+                bodies: Bodies::new(bytes_max, memory_max),
                 metrics,
                 log: LogLimit::new(),
             });

@@ -23,10 +23,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::UnixTime;
 use tokio_rustls::rustls::server::{
     ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert,
 };
 use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_util::sync::CancellationToken;
 
 use self::clients::ClientCa;
@@ -47,7 +49,7 @@ pub struct Tls {
     files: Option<Arc<Files>>,
     current: Arc<Current>,
     clients: Option<ClientCa>,
-    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    clock: Clock,
     reload_period: Duration,
 }
 
@@ -76,6 +78,10 @@ pub enum CertificateState {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCertificate(String);
+
+/// By which the certificates of the other side are judged.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 /// The certificate that handshakes present. The lock is held only to read or to replace it.
 struct Current(Mutex<Pair>);
@@ -122,7 +128,7 @@ impl Tls {
 
     fn new(files: Option<Files>, pair: Pair) -> Self {
         let (files, current) = (files.map(Arc::new), Arc::new(Current(pair.into())));
-        let clock = Arc::new(Timestamp::now);
+        let clock = Clock::new(Timestamp::now);
         Self { files, current, clients: None, clock, reload_period: RELOAD_PERIOD }
     }
 
@@ -134,10 +140,11 @@ impl Tls {
         self
     }
 
-    /// The clock for the validity of the certificate. Default: the system clock.
+    /// The clock for the validity of the certificate, and of those of clients. Default: the system
+    /// clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = Clock::new(clock);
         self
     }
 
@@ -149,7 +156,7 @@ impl Tls {
 
     /// Whether the certificate in use is valid now.
     pub fn state(&self) -> CertificateState {
-        let now = (self.clock)();
+        let now = (self.clock.0)();
         let pair = self.current.lock();
         if now < pair.not_before {
             CertificateState::NotYetValid { from: pair.not_before }
@@ -185,7 +192,7 @@ impl Tls {
     /// The acceptor for the handshakes of a listener.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let resolver = Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>;
-        acceptor(resolver, self.clients.as_ref())
+        acceptor(resolver, self.clients.as_ref(), self.clock.clone())
     }
 
     /// Reloads the files periodically, and logs problems of the certificate. Each problem is logged
@@ -221,16 +228,19 @@ impl Tls {
     }
 }
 
-/// Does handshakes, and verifies the certificates of clients that have one, if `clients` are given.
+/// Does handshakes, and verifies the certificates of clients that have one, if `clients` are given,
+/// by this clock.
 pub(crate) fn acceptor(
     resolver: Arc<dyn ResolvesServerCert>,
     clients: Option<&ClientCa>,
+    clock: Clock,
 ) -> TlsAcceptor {
     let mut config = ServerConfig::builder_with_provider(default_provider().into())
         .with_safe_default_protocol_versions()
         .expect("ring must support the default versions of TLS")
         .with_client_cert_verifier(clients.map_or(Arc::new(NoClientAuth), ClientCa::verifier))
         .with_cert_resolver(resolver);
+    config.time_provider = Arc::new(clock);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if clients.is_some() {
         // A resumed session would not be verified again when the authorities change.
@@ -245,6 +255,25 @@ fn changed<T: PartialEq>(stored: &mut Option<T>, value: Option<T>) -> Option<&T>
     let is_new = *stored != value;
     *stored = value;
     stored.as_ref().filter(|_| is_new)
+}
+
+impl Clock {
+    pub(crate) fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+}
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from((self.0)().as_second()).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Tls {

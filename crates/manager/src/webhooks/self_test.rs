@@ -3,20 +3,18 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::time_provider::TimeProvider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use windlass_informer::ServerClock;
 use windlass_webhook::certificates::Served;
 
 use crate::http::checks::{Checks, Finding, Probe};
+use crate::http::tls::Clock;
 
 /// The name of the readiness check of webhooks.
 pub(crate) const CHECK: &str = "webhooks";
@@ -32,27 +30,12 @@ pub(super) struct SelfTest {
     /// A name that the certificate is valid for.
     name: String,
     served: Served,
-    clock: ServerClock,
-}
-
-/// The API server's clock, for the validity of a certificate: it is the API server that connects.
-#[derive(Debug)]
-struct Now(ServerClock);
-
-impl TimeProvider for Now {
-    fn current_time(&self) -> Option<UnixTime> {
-        let seconds = u64::try_from(self.0.now_or_own().as_second()).ok()?;
-        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
-    }
+    /// The API server's: it is the API server that connects.
+    clock: Clock,
 }
 
 impl SelfTest {
-    pub(super) fn new(
-        address: SocketAddr,
-        name: String,
-        served: Served,
-        clock: ServerClock,
-    ) -> Self {
+    pub(super) fn new(address: SocketAddr, name: String, served: Served, clock: Clock) -> Self {
         let local = |ip| SocketAddr::new(ip, address.port());
         let addresses = if address.ip().is_unspecified() {
             vec![local(Ipv4Addr::LOCALHOST.into()), local(Ipv6Addr::LOCALHOST.into())]
@@ -82,7 +65,7 @@ impl SelfTest {
             let certificate = certificate.map_err(|error| error.to_string())?;
             roots.add(certificate).map_err(|error| error.to_string())?;
         }
-        let (provider, now) = (default_provider().into(), Arc::new(Now(self.clock.clone())));
+        let (provider, now) = (default_provider().into(), Arc::new(self.clock.clone()));
         let config = ClientConfig::builder_with_details(provider, now)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
@@ -111,8 +94,8 @@ mod tests {
     use super::*;
     use crate::http::{Listener, tls};
 
-    fn clock() -> ServerClock {
-        ServerClock::new(jiff::Timestamp::now)
+    fn clock() -> Clock {
+        Clock::new(jiff::Timestamp::now)
     }
 
     /// Certificates for this name.
@@ -128,7 +111,7 @@ mod tests {
         let (address, stop) = (listener.address(), CancellationToken::new());
         let checks = Checks::default();
         SelfTest::new(address, "hooks".to_owned(), expected.clone(), clock()).add_to(&checks);
-        let acceptor = tls::acceptor(presented.resolver(), None);
+        let acceptor = tls::acceptor(presented.resolver(), None, clock());
         let (tasks, until) = (TaskTracker::new(), stop.clone());
         tasks.spawn(async move {
             listener.accept(axum::Router::new(), Some(acceptor), &until).await;

@@ -51,14 +51,16 @@ pub(super) fn convert(
     Ok(converted)
 }
 
-/// How deep an object will be nested when what its annotations keep is restored.
-pub(crate) fn depth(object: &Value) -> usize {
+/// How deep an object will be nested when what its annotations keep is restored, and how much
+/// memory that takes.
+pub(crate) fn measure(object: &Value) -> (usize, usize) {
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     let kept = annotations.into_iter().flatten().filter(|(key, _)| key.starts_with(PREFIX));
-    let depths =
-        kept.filter_map(|(_, text)| Some(windlass_nesting::depth(text.as_str()?.as_bytes())));
+    let texts = kept.filter_map(|(_, text)| text.as_str()).filter(|text| text.len() <= BYTES_MAX);
+    let measured = texts.map(|text| windlass_nesting::measure(text.as_bytes()));
     // What is deeper is not restored.
-    depths.filter(|depth| *depth <= DEPTH_MAX).max().unwrap_or(0)
+    let measured = measured.filter(|measured| measured.depth <= DEPTH_MAX);
+    measured.fold((0, 0), |(depth, memory), one| (depth.max(one.depth), memory + one.memory))
 }
 
 /// Removes the annotation of a version, and returns the fields that it keeps.
@@ -70,10 +72,10 @@ fn take(object: &mut Value, version: &str) -> Option<Fields> {
         metadata.remove("annotations");
     }
     let kept = kept.as_str()?;
-    // Anybody may have written it: what does not decode is not restored, nor what there is no stack
-    // for.
+    // Anybody may have written the annotation. Fields that do not decode, or are too deep for this
+    // stack, are not restored.
     let depth = windlass_nesting::depth(kept.as_bytes());
-    if depth > DEPTH_MAX || depth > SHALLOW_MAX && !has_large_stack() {
+    if kept.len() > BYTES_MAX || depth > DEPTH_MAX || depth > SHALLOW_MAX && !has_large_stack() {
         return None;
     }
     let mut kept: Fields = windlass_nesting::from_slice(kept.as_bytes()).ok()?;

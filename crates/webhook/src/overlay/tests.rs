@@ -254,3 +254,22 @@ fn long_lists_are_matched_in_linear_time() {
     let changed = overlay(&before, &before, &after).unwrap();
     assert_eq!(changed, after);
 }
+
+/// Objects in objects, with a field that the type does not show at the bottom of the raw one.
+fn deep(levels: usize, leaf: Value) -> Value {
+    (0..levels).fold(leaf, |inner, _| Value::Object(Map::from_iter([("a".to_owned(), inner)])))
+}
+
+#[test]
+fn deep_object_that_changes_at_its_bottom_takes_memory_for_its_depth_once() {
+    const LEVELS: usize = 10_000;
+    let is_laid_over = windlass_nesting::on_large_stack(|| {
+        let raw = deep(LEVELS, json!({"b": 1, "unknown": true}));
+        let (before, after) = (deep(LEVELS, json!({"b": 1})), deep(LEVELS, json!({"b": 2})));
+        let laid_over = overlay(&raw, &before, &after).expect("objects always match");
+        // The type shows all of it.
+        let open = overlay(&before, &before, &after).expect("it is all shown");
+        laid_over == deep(LEVELS, json!({"b": 2, "unknown": true})) && open == after
+    });
+    assert!(is_laid_over.expect("there must be a thread"));
+}

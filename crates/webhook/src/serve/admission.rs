@@ -1,5 +1,6 @@
 //! An admission review, from the request to the answer.
 
+use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -53,20 +54,31 @@ impl ServedHook {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
         let (body, counted) = super::body(request, &self.bodies, deadline).await?;
-        let depth = windlass_nesting::depth(&body);
-        let reviewed = match super::with_stack_for(depth, self.review(&body, deadline)).await {
-            Ok(reviewed) => reviewed?,
-            Err(error) => {
-                let uid = super::uid_of(&body)?;
-                let message = format!("the review cannot be read: {error}");
-                if let Some(line) = self.log.line("unreadable") {
-                    let path = &*self.path;
-                    tracing::warn!(path, uid, left_out = line.left_out, "refused: {message}");
-                }
-                Self::reviewed(uid, denied(400, &message), Outcome::Refused)
-            }
+        let measured = windlass_nesting::measure(&body);
+        let decoded = measured.memory.saturating_mul(self.hook.handler.copies());
+        let Some(memory) = counted.more(decoded)? else {
+            let message = "it would take too much memory when it is decoded";
+            return Ok(self.unreadable(&body, 413, &message)?.answered(counted));
         };
+        let review = self.review(&body, deadline);
+        let reviewed = match super::with_stack_for(measured.depth, review).await {
+            Ok(reviewed) => reviewed?,
+            Err(error) => self.unreadable(&body, 400, &error)?,
+        };
+        drop(memory);
         Ok(reviewed.answered(counted))
+    }
+
+    /// A denial, also if failures are ignored: otherwise somebody could get past the webhook with
+    /// an object that it cannot read.
+    fn unreadable(&self, body: &[u8], code: u16, error: &dyn Display) -> Result<Reviewed, Refusal> {
+        let uid = super::uid_of(body)?;
+        let message = format!("the review cannot be read: {error}");
+        if let Some(line) = self.log.line("unreadable") {
+            let path = &*self.path;
+            tracing::warn!(path, uid, left_out = line.left_out, "refused: {message}");
+        }
+        Ok(Self::reviewed(uid, denied(code, &message), Outcome::Refused))
     }
 
     async fn review(&self, body: &[u8], deadline: Instant) -> Result<Reviewed, Refusal> {

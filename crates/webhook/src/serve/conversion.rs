@@ -1,5 +1,8 @@
 //! A conversion review, from the request to the answer.
 
+mod objects;
+
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -8,9 +11,10 @@ use axum::response::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
-use windlass_nesting::StackError;
+use windlass_nesting::{SHALLOW_MAX, StackError, with_stack_for};
 
-use super::body::Bodies;
+use self::objects::Objects;
+use super::body::{Bodies, Counted};
 use super::{Answered, Refusal, Reviewed};
 use crate::convert::{Versions, group_version, keep, qualified};
 use crate::decode;
@@ -33,6 +37,25 @@ pub(crate) struct ServedConversions {
 /// Why a review fails: what to say, and what it is counted as.
 type Failed = (String, Outcome);
 
+/// Why objects are not converted.
+enum Stopped {
+    Failed(String, Outcome),
+    /// There is no review as an answer, and the API server may try again.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// How often an object, or something as large, is in memory: as it came and as it was cloned, as
+/// the types of both versions, as it is converted, and what that would be on the way back.
+const COPIES: usize = 6;
+
+const TOO_LARGE: &str = "it would take too much memory when it is decoded";
+
 impl ServedConversions {
     /// Answers a request. Dropping the future stops between two objects.
     pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Response {
@@ -49,16 +72,26 @@ impl ServedConversions {
         let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
         let deadline = Instant::now() + time;
         let (body, counted) = super::body(request, &self.bodies, deadline).await?;
-        let depth = windlass_nesting::depth(&body);
-        let reviewed = match super::with_stack_for(depth, self.review(&body, deadline)).await {
-            Ok(reviewed) => reviewed?,
-            Err(error) => self.unreadable(super::uid_of(&body)?, &error),
-        };
-        Ok(reviewed.answered(counted))
+        let reviewed = self.review(&body, counted, deadline).await?;
+        Ok(reviewed.0.answered(reviewed.1))
     }
 
-    async fn review(&self, body: &[u8], deadline: Instant) -> Result<Reviewed, Refusal> {
-        let mut review = super::parse(body)?;
+    async fn review(
+        &self,
+        body: &[u8],
+        mut counted: Counted,
+        deadline: Instant,
+    ) -> Result<(Reviewed, Counted), Refusal> {
+        // Objects are decoded one after the other, so that only one is in memory at a time.
+        let (envelope, objects) = objects::take_out(body);
+        let measured = windlass_nesting::measure(&envelope);
+        if measured.depth > SHALLOW_MAX {
+            return Ok((self.unreadable(super::uid_of(body)?, &StackError::TooDeep), counted));
+        }
+        let Some(_memory) = counted.more(measured.memory.saturating_mul(COPIES))? else {
+            return Ok((self.unreadable(super::uid_of(body)?, &TOO_LARGE), counted));
+        };
+        let mut review = super::parse(&envelope)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
                 .map_err(Refusal::bad_request)?;
@@ -66,64 +99,110 @@ impl ServedConversions {
         };
         let request = match decoded(&mut review) {
             Ok(request) => request,
-            Err(message) => return Ok(self.reviewed(uid, Err((message, Outcome::Refused)))),
+            Err(message) => return Ok((self.failed(uid, (message, Outcome::Refused)), counted)),
         };
-        // A field that is kept in an annotation is nested once it is restored.
-        let depth = request.objects.iter().map(keep::depth).max().unwrap_or(0);
-        let answer = async {
-            let span = tracing::info_span!(
-                "conversion",
-                path = &*self.path,
-                uid = request.uid,
-                to = request.desired_api_version,
-                objects = request.objects.len(),
-            );
-            let converted = self.convert(&request, deadline).instrument(span).await;
-            self.reviewed(request.uid.clone(), converted)
+        let span = tracing::info_span!(
+            "conversion",
+            path = &*self.path,
+            uid = request.uid,
+            to = request.desired_api_version,
+            objects = objects.clone().count(),
+        );
+        let converted = self.convert(objects, &request, &mut counted, deadline);
+        let reviewed = match converted.instrument(span).await {
+            Ok(converted) => Self::converted(request.uid, &converted),
+            Err(Stopped::Failed(message, outcome)) => self.failed(request.uid, (message, outcome)),
+            Err(Stopped::Refused(refusal)) => return Err(refusal),
         };
-        let reviewed = super::with_stack_for(depth, answer).await;
-        Ok(reviewed.unwrap_or_else(|error| self.unreadable(uid, &error)))
+        Ok((reviewed, counted))
     }
 
-    fn unreadable(&self, uid: String, error: &StackError) -> Reviewed {
-        let message = format!("the review cannot be read: {error}");
-        self.reviewed(uid, Err((message, Outcome::Refused)))
-    }
-
-    fn reviewed(&self, uid: String, converted: Result<Vec<Value>, Failed>) -> Reviewed {
-        let (converted_objects, result, outcome) = match converted {
-            Ok(objects) => (objects, Status::success(), Outcome::Converted),
-            Err((message, outcome)) => {
-                if let Some(line) = self.log.line(outcome.as_str()) {
-                    tracing::warn!(uid, left_out = line.left_out, "a conversion failed: {message}");
-                }
-                let code = if outcome == Outcome::Refused { 400 } else { 500 };
-                (Vec::new(), Status::failure(code, message), outcome)
-            }
-        };
+    /// The answer with these objects, which are written already.
+    fn converted(uid: String, objects: &[u8]) -> Reviewed {
+        let (converted_objects, result) = (Vec::new(), Status::success());
         let response = ConversionResponse { uid, converted_objects, result };
-        let review = ConversionReview::answer(response);
-        Reviewed::new(&review, outcome)
+        let Reviewed { body, outcome } =
+            Reviewed::new(&ConversionReview::answer(response), Outcome::Converted);
+        let start = objects::list(&body, "response", "convertedObjects");
+        let start = start.expect("an answer must have a list of objects");
+        Reviewed { body: [&body[..start], objects, &body[start..]].concat(), outcome }
     }
 
+    fn unreadable(&self, uid: String, error: &dyn Display) -> Reviewed {
+        self.failed(uid, (format!("the review cannot be read: {error}"), Outcome::Refused))
+    }
+
+    fn failed(&self, uid: String, (message, outcome): Failed) -> Reviewed {
+        if let Some(line) = self.log.line(outcome.as_str()) {
+            tracing::warn!(uid, left_out = line.left_out, "a conversion failed: {message}");
+        }
+        let code = if outcome == Outcome::Refused { 400 } else { 500 };
+        let result = Status::failure(code, message);
+        let response = ConversionResponse { uid, converted_objects: Vec::new(), result };
+        Reviewed::new(&ConversionReview::answer(response), outcome)
+    }
+
+    /// The objects as they are sent, with commas between them.
     async fn convert(
         &self,
+        objects: Objects<'_>,
         request: &ConversionRequest,
+        counted: &mut Counted,
         deadline: Instant,
-    ) -> Result<Vec<Value>, Failed> {
-        let mut converted = Vec::with_capacity(request.objects.len());
-        for (at, object) in request.objects.iter().enumerate() {
+    ) -> Result<Vec<u8>, Stopped> {
+        let mut converted = Vec::new();
+        for (at, object) in objects.enumerate() {
             if Instant::now() >= deadline {
                 let message = "the conversion took too long: ask for fewer objects at a time";
-                return Err((message.to_owned(), Outcome::Timeout));
+                return Err(Stopped::Failed(message.to_owned(), Outcome::Timeout));
             }
-            let result = self.convert_one(object, &request.desired_api_version);
-            let named = |message| format!("object {at} ({}): {message}", name_of(object));
-            converted.push(result.map_err(|(message, outcome)| (named(message), outcome))?);
+            let named = |error: &dyn Display| format!("object {at}: {error}");
+            let refused = |error: &dyn Display| Stopped::Failed(named(error), Outcome::Refused);
+            let measured = windlass_nesting::measure(object);
+            let memory = counted.more(measured.memory.saturating_mul(COPIES))?;
+            let memory = memory.ok_or_else(|| refused(&TOO_LARGE))?;
+            let text = with_stack_for(measured.depth, || {
+                self.convert_text(at, object, &request.desired_api_version, counted)
+            });
+            let text = text.map_err(|error| refused(&error))??;
+            drop(memory);
+            // Twice, because the answer is made of them.
+            let length = 2 * (text.len() + 1);
+            counted.merge(counted.more(length)?.ok_or_else(|| refused(&TOO_LARGE))?);
+            if at > 0 {
+                converted.push(b',');
+            }
+            converted.extend_from_slice(&text);
             // Others get their turn, and a request that was given up ends here.
             tokio::task::yield_now().await;
         }
         Ok(converted)
+    }
+
+    /// Converts a text, on a stack that is large enough for it.
+    fn convert_text(
+        &self,
+        at: usize,
+        object: &[u8],
+        to: &str,
+        counted: &Counted,
+    ) -> Result<Vec<u8>, Stopped> {
+        let object = super::parse(object).map_err(|_| {
+            Refusal::bad_request(format!("object {at} of the review is not valid JSON"))
+        })?;
+        let failed = |error: &dyn Display, outcome| {
+            Stopped::Failed(format!("object {at} ({}): {error}", name_of(&object)), outcome)
+        };
+        // A field that is kept in an annotation is nested once it is restored.
+        let (depth, memory) = keep::measure(&object);
+        let memory = counted.more(memory.saturating_mul(COPIES))?;
+        let _memory = memory.ok_or_else(|| failed(&TOO_LARGE, Outcome::Refused))?;
+        let converted = with_stack_for(depth, || {
+            let converted = self.convert_one(&object, to);
+            let converted = converted.map_err(|(message, outcome)| failed(&message, outcome))?;
+            Ok(serde_json::to_vec(&converted).expect("a JSON value must serialize"))
+        });
+        converted.unwrap_or_else(|error| Err(failed(&error, Outcome::Refused)))
     }
 
     fn convert_one(&self, object: &Value, to: &str) -> Result<Value, Failed> {
@@ -160,8 +239,12 @@ impl ServedConversions {
 fn decoded(review: &mut Value) -> Result<ConversionRequest, String> {
     super::check_type(review, CONVERSION_VERSION, "ConversionReview")?;
     let request = review.get_mut("request").map(Value::take).unwrap_or_default();
-    serde_json::from_value(request)
-        .map_err(|error| format!("the request is invalid: {}", decode::problem(&error)))
+    let request: ConversionRequest = serde_json::from_value(request)
+        .map_err(|error| format!("the request is invalid: {}", decode::problem(&error)))?;
+    if request.objects.is_empty() {
+        return Ok(request);
+    }
+    Err("the request is invalid: `objects` is written in an unusual way".to_owned())
 }
 
 /// The namespace and name of an object, for messages.

@@ -16,11 +16,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt as _;
 use windlass_webhook::{
-    Admission, Conversion, Error, FailurePolicy, Hook, Operation, Validate, Verdict, Webhooks,
+    Admission, Conversion, Defaulter, Error, FailurePolicy, Hook, Operation, Validate, Verdict,
+    Webhooks,
 };
 
 use crate::stage::v1::Website;
-use crate::stage::{VALIDATE, ask, body, create, send, v1, v2};
+use crate::stage::{MUTATE, VALIDATE, ask, body, create, send, v1, v2, website};
 
 /// Fails as the number of replicas tells it.
 struct Failing;
@@ -42,7 +43,12 @@ fn failing(policy: FailurePolicy) -> Router {
 
 fn failing_with(policy: FailurePolicy, bytes_max: usize) -> Router {
     let hook = Hook::validating::<Website>(Failing).failure_policy(policy);
-    Webhooks::new().hook(hook).admission_bytes_max(bytes_max).router().unwrap()
+    Webhooks::new()
+        .hook(hook)
+        .admission_bytes_max(bytes_max)
+        .admission_memory_max(BUDGET)
+        .router()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -214,11 +220,12 @@ async fn two_webhooks_at_one_path_are_an_error() {
     assert_eq!(bad.router().map(drop), Err(Error::InvalidPath { path: "/{x}".to_owned() }));
 }
 
-/// How many bytes the bodies of admission reviews may have together.
-const BUDGET: usize = 64 * 1024 * 1024;
+/// The bytes of a review that takes a sixteenth of [`BUDGET`].
+const PART: usize = 4 * 1024 * 1024;
 
-/// A part of the budget that a review may have.
-const PART: usize = BUDGET / 16;
+/// How much memory reviews may take together. Beside its text there are two copies of a string, and
+/// a bit for the rest of the review.
+const BUDGET: usize = 16 * 3 * (PART + 16 * 1024);
 
 /// A review of so many bytes.
 fn sized(bytes: usize) -> Bytes {
@@ -245,7 +252,7 @@ async fn bodies_beyond_the_budget_are_refused_until_others_are_answered() {
     let waiting = Hook::validating::<Website>(Waiting(Arc::clone(&started), dropped));
     let webhooks = Webhooks::new().validate::<Website>(Failing).hook(waiting.at("/wait"));
     let webhooks = webhooks.hook(Hook::validating::<Website>(Failing).at("/other").name("b.c.d"));
-    let router = webhooks.router().unwrap();
+    let router = webhooks.admission_memory_max(BUDGET).router().unwrap();
     let large = sized(PART);
     let mut handled: Vec<_> =
         (0..16).map(|_| Box::pin(send(&router, "/wait", large.clone()))).collect();
@@ -254,7 +261,7 @@ async fn bodies_beyond_the_budget_are_refused_until_others_are_answered() {
     }
     // Also those of other webhooks.
     for path in [VALIDATE, "/other", "/wait"] {
-        let answer = send(&router, path, create(json!({})).to_string()).await;
+        let answer = send(&router, path, large.clone()).await;
         assert_asks_to_try_again(&answer);
         assert_eq!(body(answer).await["reason"], "TooManyRequests");
     }
@@ -267,9 +274,11 @@ async fn bodies_beyond_the_budget_are_refused_until_others_are_answered() {
 async fn body_counts_until_its_answer_is_sent() {
     let router = failing_with(FailurePolicy::Fail, PART);
     let mut answers = Vec::new();
-    for _ in 0..16 {
+    // What was decoded counts no more, so three times as many fit, but for the room to decode one.
+    for _ in 0..46 {
         answers.push(send(&router, VALIDATE, sized(PART)).await);
     }
+    assert!(answers.iter().all(|answer| answer.status() == 200));
     assert_asks_to_try_again(&send(&router, VALIDATE, sized(PART)).await);
     let answer = answers.pop().expect("an answer");
     let length: usize = answer.headers()[CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
@@ -277,8 +286,13 @@ async fn body_counts_until_its_answer_is_sent() {
     assert_eq!(send(&router, VALIDATE, sized(PART)).await.status(), 200);
 }
 
+/// A body of which all that arrives is kept, as much as fits.
+fn stalled_in_parts() -> Body {
+    stalled(Bytes::from(vec![b' '; PART]))
+}
+
 #[tokio::test(start_paused = true)]
-async fn body_that_does_not_arrive_counts_only_what_was_sent_and_for_ten_seconds() {
+async fn bodies_that_do_not_arrive_make_room_for_others_the_oldest_first() {
     let router = failing_with(FailurePolicy::Fail, PART);
     let asked = format!("{VALIDATE}?timeout=30s");
     let announced = || {
@@ -292,34 +306,136 @@ async fn body_that_does_not_arrive_counts_only_what_was_sent_and_for_ten_seconds
     for request in &mut silent {
         assert!(request.as_mut().now_or_never().is_none(), "the body must be waited for");
     }
-    assert_eq!(send(&router, VALIDATE, sized(PART)).await.status(), 200);
-
     let part = sized(PART);
     let mut slow: Vec<_> =
-        (0..16).map(|_| Box::pin(send(&router, &asked, stalled(part.clone())))).collect();
+        (0..48).map(|_| Box::pin(send(&router, &asked, stalled_in_parts()))).collect();
     for request in &mut slow {
         assert!(request.as_mut().now_or_never().is_none(), "the body must be waited for");
     }
-    assert_asks_to_try_again(&send(&router, VALIDATE, "{").await);
+    assert_eq!(send(&router, VALIDATE, part.clone()).await.status(), 200);
+    for request in slow.drain(..3) {
+        let answer = request.now_or_never().expect("it must make room");
+        assert_asks_to_try_again(&answer);
+    }
+    // The room is there now.
+    assert_eq!(send(&router, VALIDATE, part).await.status(), 200);
+    for request in &mut slow {
+        assert!(request.as_mut().now_or_never().is_none(), "the body must be waited for");
+    }
     sleep(Duration::from_secs(10)).await;
     for request in slow {
         let answer = request.now_or_never().expect("its time is over");
         assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
     }
-    assert_eq!(send(&router, VALIDATE, part).await.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn conversions_take_nothing_from_the_budget_of_admission() {
+async fn conversion_is_answered_while_another_body_of_all_the_budget_does_not_arrive() {
     let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
     let webhooks = Webhooks::new().validate::<Website>(Failing).convert(conversion);
-    let router = webhooks.router().unwrap();
-    let zeros = Bytes::from(vec![b' '; BUDGET]);
-    let mut large = Box::pin(send(&router, "/convert", stalled(zeros)));
+    let router = webhooks.conversion_memory_max(PART).router().unwrap();
+    let spaces = Bytes::from(vec![b' '; PART - 1]);
+    let mut large = Box::pin(send(&router, "/convert", stalled(spaces)));
     assert!(large.as_mut().now_or_never().is_none(), "the body must be waited for");
-    assert_asks_to_try_again(&send(&router, "/convert", " ").await);
     assert_eq!(send(&router, VALIDATE, create(json!({})).to_string()).await.status(), 200);
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(large.await.status(), StatusCode::REQUEST_TIMEOUT);
-    assert_eq!(send(&router, "/convert", " ").await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(send(&router, "/convert", "no JSON").await.status(), StatusCode::BAD_REQUEST);
+    assert_asks_to_try_again(&large.await);
+}
+
+/// An admission review with a field of so many maps, each of which has seven bytes.
+fn of_small_maps(count: usize) -> String {
+    let maps = format!("[{}]", vec![r#"{"":0}"#; count].join(","));
+    create(json!({"theme": "MAPS"})).to_string().replace("\"MAPS\"", &maps)
+}
+
+fn conversion_review(objects: &str) -> String {
+    let review = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {"uid": "705ab4f5", "desiredAPIVersion": "example.com/v2", "objects": "OBJECTS"},
+    });
+    review.to_string().replace("\"OBJECTS\"", objects)
+}
+
+fn converting() -> Router {
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    Webhooks::new().convert(conversion.keep_unknown_fields()).router().unwrap()
+}
+
+#[tokio::test]
+async fn what_takes_too_much_memory_is_not_decoded_and_denied_also_if_failures_are_ignored() {
+    let review = of_small_maps(1_000_000);
+    let hook = Hook::validating::<Website>(Failing).failure_policy(FailurePolicy::Ignore);
+    let answer = send(&Webhooks::new().hook(hook).router().unwrap(), VALIDATE, review).await;
+    let response = body(answer).await["response"].take();
+    assert_eq!(response["uid"], "0c9a8d74");
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["status"]["code"], 413);
+
+    let maps = format!("[{}]", vec![r#"{"":0}"#; 1_000_000].join(","));
+    let object = website(json!({"x": "MAPS"})).to_string().replace("\"MAPS\"", &maps);
+    for review in [
+        conversion_review(&format!("[{object}]")),
+        conversion_review(&format!(r#"[],"other":{maps}"#)),
+        conversion_review(&format!(r#"[],"objects":{maps}"#)),
+        conversion_review(&maps).replace("objects", "obj\\u0065cts"),
+    ] {
+        let answer = send(&converting(), "/convert", review).await;
+        let response = body(answer).await["response"].take();
+        assert_eq!(response["uid"], "705ab4f5");
+        assert_eq!(response["result"]["status"], "Failure");
+        let message = response["result"]["message"].as_str().unwrap();
+        assert!(message.contains("too much memory"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn memory_of_what_is_decoded_counts_while_it_is_handled() {
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let waiting = Hook::validating::<Website>(Waiting(started, dropped)).at("/wait");
+    let webhooks = Webhooks::new().validate::<Website>(Failing).hook(waiting);
+    let router = webhooks.router().unwrap();
+    // Its text would fit hundreds of times.
+    let review = of_small_maps(120_000).replace("\"theme\"", "\"other\"");
+    let mut first = Box::pin(send(&router, "/wait", review.clone()));
+    assert!(first.as_mut().now_or_never().is_none(), "the handler must wait");
+    assert_asks_to_try_again(&send(&router, VALIDATE, review.clone()).await);
+    drop(first);
+    assert_eq!(send(&router, VALIDATE, review).await.status(), 200);
+}
+
+struct Nothing;
+
+impl Defaulter<Website> for Nothing {
+    fn default(&self, _: &mut Website, _: &Admission) {}
+}
+
+/// An object as people write them, of so many bytes, with fields that no type knows.
+fn usual(bytes: usize) -> Value {
+    let part = json!({
+        "name": "container-7",
+        "image": "registry.example.com/shop/front-end:1.2.3",
+        "env": [{"name": "LANGUAGE", "value": "en"}],
+        "resources": {"limits": {"cpu": "100m", "memory": "128Mi"}},
+    });
+    let times = bytes / part.to_string().len();
+    website(json!({"replicas": 5, "others": vec![part; times]}))
+}
+
+#[tokio::test]
+async fn usual_objects_of_the_largest_size_fit() {
+    let object = usual(1_500_000);
+    let update = crate::stage::review("UPDATE", object.clone(), object);
+    let webhooks = Webhooks::new().validate::<Website>(Failing).default::<Website>(Nothing);
+    let router = webhooks.router().unwrap();
+    for path in [VALIDATE, MUTATE] {
+        let response = ask(&router, path, &update).await;
+        assert_eq!(response["allowed"], true, "{path}: {response}");
+    }
+
+    let objects = vec![usual(20_000).to_string(); 500].join(",");
+    let answer = send(&converting(), "/convert", conversion_review(&format!("[{objects}]"))).await;
+    let response = body(answer).await["response"].take();
+    assert_eq!(response["result"]["status"], "Success", "{}", response["result"]);
+    assert_eq!(response["convertedObjects"].as_array().map(Vec::len), Some(500));
 }
