@@ -54,8 +54,7 @@ impl Manager {
         let overdue = wait_until_overdue(Arc::clone(&self.state), stop.clone(), grace);
         stop_on_signals(stop.clone(), has_ended.clone(), overdue)
             .map_err(|error| ManagerError::Setup(format!("signals cannot be received: {error}")))?;
-        let ended = Box::pin(run(self, stop)).await;
-        has_ended.cancel();
+        let ended = Box::pin(run_and_tell(self, stop, has_ended)).await;
         if let Err(error) = &ended
             && error.is_stuck()
         {
@@ -90,6 +89,16 @@ impl Manager {
         let guard = logging::init(*log_format, log_level);
         guard.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
     }
+}
+
+/// As [`run`]. When it has ended, or is dropped, `has_ended` is cancelled: the process may go on.
+async fn run_and_tell(
+    manager: Manager,
+    stop: CancellationToken,
+    has_ended: CancellationToken,
+) -> Result<(), ManagerError> {
+    let _ended = has_ended.drop_guard();
+    run(manager, stop).await
 }
 
 /// Runs a manager until `stop` is cancelled, or something fails.
@@ -218,4 +227,26 @@ fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
         grace_period = ?options.grace_period,
         "starting"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use windlass_testkit::apiserver::ApiServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn process_that_drops_its_manager_is_not_waited_for_by_the_watchdog() {
+        let (server, has_ended) = (ApiServer::new(), CancellationToken::new());
+        let manager = Manager::new(Options::default().without_http())
+            .without_logs()
+            .connect(move |stack| Ok(stack.around(server.service(), "default")));
+        let run = run_and_tell(manager, CancellationToken::new(), has_ended.clone());
+        let mut run = Box::pin(run);
+        assert!((&mut run).now_or_never().is_none(), "it runs");
+        assert!(!has_ended.is_cancelled());
+        drop(run);
+        assert!(has_ended.is_cancelled());
+    }
 }

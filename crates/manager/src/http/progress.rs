@@ -7,6 +7,10 @@
 //! A header has [`HEADER_TIMEOUT`], from its first byte: clients keep idle connections open, so the
 //! time in which they send nothing does not count. An answer has the time that the listener gives
 //! it. The stream fails when the time is over, which ends the connection.
+//!
+//! A client may send further requests before it reads the answers. hyper then goes on to read and
+//! to answer them, and its buffer grows if they have headers alone. So the time of the first answer
+//! that is not written counts, whatever comes after it, and [`UNWRITTEN_MAX`] bounds their number.
 
 use std::io;
 use std::pin::Pin;
@@ -23,12 +27,31 @@ use super::connections::Place;
 /// How long a header may take from its first byte. It usually comes in one packet.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How many answers may be made and not written when a further request comes. They fit into the
+/// buffers of a socket, so a client that reads them never gets there.
+const UNWRITTEN_MAX: u32 = 16;
+
 /// How far the requests of a connection are.
 #[derive(Debug)]
 pub(super) struct Progress {
     place: Place,
     answer_timeout: Duration,
-    step: Mutex<Step>,
+    /// Held only to read or to change it.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    step: Step,
+    /// The answers since everything was written; `None` if there is none.
+    unwritten: Option<Unwritten>,
+}
+
+#[derive(Debug)]
+struct Unwritten {
+    /// The deadline of the first one.
+    until: Instant,
+    count: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +65,6 @@ enum Step {
     Request,
     /// The answer is being sent. Its last part was made, but not yet written, if `is_made`.
     Answer {
-        until: Instant,
         is_made: bool,
     },
 }
@@ -50,7 +72,8 @@ enum Step {
 impl Progress {
     /// Of a new connection. Each answer must be sent within the timeout.
     pub(super) fn new(place: Place, answer_timeout: Duration) -> Arc<Self> {
-        Arc::new(Self { place, answer_timeout, step: Mutex::new(Step::Waiting) })
+        let state = State { step: Step::Waiting, unwritten: None };
+        Arc::new(Self { place, answer_timeout, state: state.into() })
     }
 
     /// Waits until the connection has to end, because another one got its place.
@@ -60,7 +83,14 @@ impl Progress {
 
     /// A header is complete. Returns the body, which reports when it is complete.
     pub(super) fn begin<B: Body<Data = Bytes> + Unpin>(self: &Arc<Self>, body: B) -> Received<B> {
-        *self.step() = Step::Request;
+        let mut state = self.state();
+        state.step = Step::Request;
+        if let Some(unwritten) = &mut state.unwritten
+            && unwritten.count >= UNWRITTEN_MAX
+        {
+            unwritten.until = Instant::now();
+        }
+        drop(state);
         let body = Received { body, progress: Some(Arc::clone(self)) };
         if body.is_end_stream() {
             self.place.set_busy();
@@ -70,36 +100,47 @@ impl Progress {
 
     /// The answer is there. Returns its body, which reports when it is made.
     pub(super) fn answer<B>(self: &Arc<Self>, body: B) -> Sent<B> {
-        *self.step() = Step::Answer { until: Instant::now() + self.answer_timeout, is_made: false };
+        let mut state = self.state();
+        state.step = Step::Answer { is_made: false };
+        let until = Instant::now() + self.answer_timeout;
+        state.unwritten.get_or_insert(Unwritten { until, count: 0 }).count += 1;
+        drop(state);
         Sent { body, progress: Arc::clone(self) }
     }
 
     fn has_read(&self) {
-        let mut step = self.step();
-        if *step == Step::Waiting {
-            *step = Step::Header { until: Instant::now() + HEADER_TIMEOUT };
+        let mut state = self.state();
+        if state.step == Step::Waiting {
+            state.step = Step::Header { until: Instant::now() + HEADER_TIMEOUT };
         }
     }
 
     fn has_flushed(&self) {
-        let mut step = self.step();
-        if matches!(*step, Step::Answer { is_made: true, .. }) {
-            *step = Step::Waiting;
-            drop(step);
+        let mut state = self.state();
+        // The time of an answer goes on until all of it is written.
+        if state.step == (Step::Answer { is_made: false }) {
+            return;
+        }
+        state.unwritten = None;
+        if state.step == (Step::Answer { is_made: true }) {
+            state.step = Step::Waiting;
+            drop(state);
             self.place.set_idle();
         }
     }
 
-    /// When the step must be over.
+    /// When the connection fails, unless it gets on.
     fn deadline(&self) -> Option<Instant> {
-        match *self.step() {
-            Step::Header { until } | Step::Answer { until, .. } => Some(until),
-            Step::Waiting | Step::Request => None,
+        let state = self.state();
+        match (&state.unwritten, state.step) {
+            (Some(unwritten), _) => Some(unwritten.until),
+            (None, Step::Header { until }) => Some(until),
+            (None, _) => None,
         }
     }
 
-    fn step(&self) -> MutexGuard<'_, Step> {
-        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,7 +162,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Received<B> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if (frame.is_none() || self.body.is_end_stream())
             && let Some(progress) = self.progress.take()
-            && *progress.step() == Step::Request
+            && progress.state().step == Step::Request
         {
             progress.place.set_busy();
         }
@@ -166,7 +207,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Sent<B> {
 /// hyper drops the body when it has all of it.
 impl<B> Drop for Sent<B> {
     fn drop(&mut self) {
-        if let Step::Answer { is_made, .. } = &mut *self.progress.step() {
+        if let Step::Answer { is_made } = &mut self.progress.state().step {
             *is_made = true;
         }
     }

@@ -1,8 +1,11 @@
 //! One connection on the paused clock, and listeners on real sockets.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Bytes;
 use axum::routing::get;
 use futures::FutureExt as _;
+use http::StatusCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -121,6 +124,68 @@ async fn client_that_does_not_read_the_answer_loses_the_connection() {
         };
         let (lasted, ()) = tokio::join!(lifetime(task), slowly);
         assert_eq!(lasted, limits.answer_timeout.as_secs());
+    }
+}
+
+/// Requests whose answers are nothing but a header: hyper buffers as many of these as come.
+const PIPELINED: [&[u8]; 2] = [
+    b"GET /x HTTP/1.1\r\nhost: test\r\n\r\n",
+    b"POST /x HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\na",
+];
+
+#[tokio::test(start_paused = true)]
+async fn client_that_reads_no_answer_gets_few_of_them() {
+    for request in PIPELINED {
+        let answered = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&answered);
+        let router = Router::new().fallback(async move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            StatusCode::NOT_FOUND
+        });
+        let (task, mut client) = connect_with(WEBHOOKS, router, &CancellationToken::new());
+        for _ in 0..10_000 {
+            if client.write_all(request).await.is_err() {
+                break;
+            }
+        }
+        // The stream has room for about ten.
+        let answered = answered.load(Ordering::Relaxed);
+        assert!(answered < 50, "{answered}");
+        assert_eq!(lifetime(task).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn further_requests_give_no_time_to_a_client_that_does_not_read() {
+    for request in PIPELINED {
+        let (task, mut client) = connect_with(WEBHOOKS, Router::new(), &CancellationToken::new());
+        // As many as the stream has no room for.
+        client.write_all(&request.repeat(15)).await.expect("written");
+        let further = async {
+            for _ in 0..10 {
+                sleep(Duration::from_secs(20)).await;
+                let _ = client.write_all(request).await;
+            }
+        };
+        let (lasted, ()) = tokio::join!(lifetime(task), further);
+        assert_eq!(lasted, WEBHOOKS.answer_timeout.as_secs());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_that_reads_slowly_gets_all_answers_to_sixteen_requests_at_once() {
+    for request in PIPELINED {
+        let (_task, mut client) = connect_with(WEBHOOKS, Router::new(), &CancellationToken::new());
+        for _ in 0..50 {
+            client.write_all(&request.repeat(16)).await.expect("written");
+            let (mut text, mut part) = (String::new(), [0; 100]);
+            while text.matches("content-length: 0").count() < 16 || !text.ends_with("\r\n\r\n") {
+                sleep(Duration::from_secs(1)).await;
+                let size = client.read(&mut part).await.expect("an answer");
+                assert!(size > 0, "{text}");
+                text.push_str(&String::from_utf8_lossy(&part[..size]));
+            }
+        }
     }
 }
 
