@@ -1,7 +1,7 @@
 //! Made-up addresses: each node has one, and a range for its pods.
 //!
-//! Nothing listens there. They are what a status of a pod and the endpoints of a service have to
-//! have, so each is unique while its pod lives, and the lowest that is free.
+//! Nothing listens on them. A pod's status and the endpoints of a service need an address, so each
+//! pod gets the lowest free one, unique while the pod lives.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use windlass::indexer::ObjectKey;
 
 use crate::objects::Node;
 
-/// The first address of all ranges of pods, `10.128.0.0/9`.
+/// The first address of the pod ranges, `10.128.0.0/9`.
 const PODS: u32 = 0x0a80_0000;
 
 /// How many addresses a node has for its pods: a `/20`.
@@ -19,35 +19,36 @@ const RANGE: u32 = 1 << 12;
 /// The first address of nodes, `172.16.0.0/12`.
 const NODES: u32 = 0xac10_0000;
 
-/// The most nodes for which there are ranges.
+/// The maximum number of nodes that get a range.
 pub(crate) const NODES_MAX: u32 = 1 << 11;
 
 /// The addresses of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Its own.
+    /// The address of the node itself.
     pub(crate) host: Ipv4Addr,
-    /// The first of its pods' range.
+    /// The first address of its pod range.
     base: u32,
 }
 
-/// The addresses of pods that live.
+/// The pod addresses in use.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// Those that are taken, by node.
+    /// The taken addresses, by the first address of their range.
     taken: BTreeMap<u32, BTreeSet<u32>>,
-    /// Who has which, by key and uid.
+    /// The pod that holds each address, by key and uid.
     held: HashMap<ObjectKey, (Option<String>, u32, u32)>,
 }
 
 impl Network {
-    /// That of the node with this number.
+    /// Returns the addresses of the node with this number.
     pub(crate) fn numbered(number: u32) -> Self {
         let number = number.min(NODES_MAX - 1);
         Self { host: Ipv4Addr::from(NODES + number + 1), base: PODS + number * RANGE }
     }
 
-    /// That of a node, as it says itself. What is not one of our ranges is the first.
+    /// Returns the addresses in the node object. If one is missing or outside our ranges, that of
+    /// the first node is used.
     pub(crate) fn of(node: &Node) -> Self {
         let first = Self::numbered(0);
         let addresses = node.status["addresses"].as_array().into_iter().flatten();
@@ -59,15 +60,15 @@ impl Network {
         Self { host: host.unwrap_or(first.host), base: base.unwrap_or(first.base) & !(RANGE - 1) }
     }
 
-    /// The range of its pods, as nodes write it.
+    /// Returns the pod range in CIDR notation.
     pub(crate) fn pod_cidr(self) -> String {
         format!("{}/20", Ipv4Addr::from(self.base))
     }
 }
 
 impl Addresses {
-    /// The address of a pod, which it keeps until it is [released](Self::release); `None` if the
-    /// range of its node is used up.
+    /// Returns the address of a pod, which keeps it until it is [released](Self::release). Returns
+    /// `None` if the range of its node is used up.
     pub(crate) fn take(
         &mut self,
         key: &ObjectKey,
@@ -82,7 +83,7 @@ impl Addresses {
         }
         self.release(key);
         let taken = self.taken.entry(network.base).or_default();
-        // The first is that of the network, the last for all.
+        // The first is the network address, the last the broadcast address.
         let mut range = network.base + 1..network.base + RANGE - 1;
         let address = range.find(|address| !taken.contains(address))?;
         taken.insert(address);
@@ -90,7 +91,7 @@ impl Addresses {
         Some(Ipv4Addr::from(address))
     }
 
-    /// Notes an address that a pod has from an earlier run.
+    /// Records an address that a pod already has from an earlier run.
     pub(crate) fn note(&mut self, key: &ObjectKey, uid: Option<&str>, address: &str) {
         let Ok(address) = address.parse::<Ipv4Addr>().map(u32::from) else { return };
         let base = address & !(RANGE - 1);
@@ -98,7 +99,7 @@ impl Addresses {
         self.held.insert(key.clone(), (uid.map(str::to_owned), base, address));
     }
 
-    /// The pod lives no more.
+    /// Frees the address of a pod that no longer exists.
     pub(crate) fn release(&mut self, key: &ObjectKey) {
         if let Some((_, base, address)) = self.held.remove(key)
             && let Some(taken) = self.taken.get_mut(&base)

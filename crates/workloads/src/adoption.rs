@@ -1,8 +1,8 @@
-//! Whose object is it: adoption and release by selector, as all workload controllers do it.
+//! Adoption and release of objects by selector, as all workload controllers do it.
 //!
-//! An object belongs to the controller that its owner reference names by uid. One that nobody
-//! controls is adopted by a controller whose selector matches; one that does not match any more is
-//! let go. What has another controller is never touched.
+//! An object belongs to the controller that its owner reference names by uid. An object without a
+//! controller is adopted by a controller with a matching selector; an object that no longer matches
+//! is released. An object of another controller is never touched.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use windlass::reconciler::{Error, RunContext, owner_reference};
 
 use crate::objects::Managed;
 
-/// The index of objects that have no controller, by namespace: what can be adopted.
+/// The index of objects without a controller, by namespace: candidates for adoption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Orphans;
 
@@ -30,30 +30,31 @@ impl Index for Orphans {
     }
 }
 
-/// What an object is to a controller.
+/// How an object relates to a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It belongs to it.
+    /// Belongs to the controller.
     Ours,
-    /// It belongs to nobody, and is to belong to it.
+    /// Belongs to no controller; to be adopted.
     Adopt,
-    /// It belongs to it, and is not to.
+    /// Belongs to the controller, but no longer matches; to be released.
     Release,
-    /// Nothing.
+    /// Unrelated.
     Foreign,
 }
 
-/// The selector of a controller; `None` if it would select everything, which nobody means.
+/// Parses the selector of a controller. Returns `None` if it would select everything, which is
+/// never intended.
 ///
 /// # Errors
-/// If it is none. No retry helps.
+/// If the selector is invalid. No retry helps.
 pub(crate) fn selector(selector: &LabelSelector) -> Result<Option<Selector>, Error> {
     let selector =
         Selector::try_from(selector.clone()).map_err(|error| Error::from(error).terminal())?;
     Ok(Some(selector).filter(|selector| !selector.selects_all()))
 }
 
-/// What `object` is to the controller `owner`.
+/// Returns how `object` relates to the controller `owner`.
 pub(crate) fn claim(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector) -> Claim {
     let nothing = BTreeMap::new();
     let matches = selector.matches(object.labels.as_ref().unwrap_or(&nothing));
@@ -70,12 +71,13 @@ pub(crate) fn claim(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector
     }
 }
 
-/// The owner that manages the object.
+/// Returns the owner reference of the controller.
 pub(crate) fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
     object.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
-/// The owners whose selector matches an object that has no controller: who may want to adopt it.
+/// Returns the owners that may adopt an object without a controller: those with a matching
+/// selector.
 pub(crate) fn adopters<O: Managed, K>(
     owners: &Lister<O>,
     object: &Cached<K>,
@@ -92,16 +94,16 @@ pub(crate) fn adopters<O: Managed, K>(
         matches!(selector, Ok(Some(selector)) if selector.matches(&labels))
     };
     let owners = owners.in_namespace(head.namespace().unwrap_or_default());
-    // An object that does not decode is reported by its own runs.
+    // An owner that cannot be decoded is reported by its own runs.
     let wanting = owners.iter().filter(|owner| owner.get().is_ok_and(|owner| is_match(&owner)));
     wanting.map(|owner| owner.key().clone()).collect()
 }
 
-/// What the cache has of objects that belong to `owner`, or may come to. It needs the indexes by
-/// owner and of [`Orphans`].
+/// Returns the cached objects that belong to `owner` or may be adopted by it. Needs the index by
+/// owner and [`Orphans`].
 ///
 /// # Errors
-/// If one does not decode.
+/// If an object cannot be decoded.
 pub(crate) fn candidates<O: Managed, K: Managed>(
     cx: &RunContext,
     owner: &O,
@@ -109,22 +111,22 @@ pub(crate) fn candidates<O: Managed, K: Managed>(
 ) -> Result<Vec<Arc<K>>, Error> {
     let held = objects.by_owner(&Uid::new(&owner.uid().unwrap_or_default()))?;
     let orphans = objects.by_index::<Orphans>(cx.key().namespace().unwrap_or_default())?;
-    // One that it owns without being its controller is an orphan, and would come twice.
+    // An object that it owns without being its controller is an orphan, and would appear twice.
     let held = held.iter().filter(|object| object.head().controller().is_some());
     held.chain(&orphans).map(|object| Ok(object.get()?)).collect()
 }
 
-/// Like [`candidates`], for objects with generated names, which nothing but counting keeps from
-/// being made twice: read live if the cache may lack what was written.
+/// Like [`candidates`], for objects with generated names: only counting prevents duplicates. Reads
+/// from the server if the cache may not show our own writes yet.
 ///
 /// # Errors
-/// If one does not decode, or the server does not answer.
+/// If an object cannot be decoded, or the server does not answer.
 pub(crate) async fn trusted_candidates<O: Managed, K: Managed>(
     cx: &RunContext,
     owner: &O,
     objects: &Lister<K>,
 ) -> Result<Vec<Arc<K>>, Error> {
-    // Of a run that failed nobody knows what it has written: the answer may have been lost.
+    // After a failed run, nobody knows what was written: the response may have been lost.
     if !cx.cache_behind() && cx.attempt() == 1 {
         return candidates(cx, owner, objects);
     }
@@ -137,10 +139,10 @@ pub(crate) async fn trusted_candidates<O: Managed, K: Managed>(
     Ok(live.items.into_iter().filter(is_candidate).map(Arc::new).collect())
 }
 
-/// Those of `objects` that belong to `owner`, after adopting and releasing what is to be.
+/// Adopts and releases as needed, and returns the `objects` that belong to `owner`.
 ///
 /// # Errors
-/// If a write fails, also because its object has changed or is gone: then the cache is behind.
+/// If a write fails, including because the object has changed or is gone: then the cache is behind.
 pub(crate) async fn claim_all<O: Managed, K: Managed>(
     cx: &RunContext,
     owner: &O,
@@ -150,7 +152,7 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
     claim_all_with(cx, owner, selector, objects, |_| {}).await
 }
 
-/// Like [`claim_all`]; what is adopted is changed by `adopt` in the same write.
+/// Like [`claim_all`]; `adopt` changes each adopted object in the same write.
 ///
 /// # Errors
 /// As for [`claim_all`].
@@ -174,8 +176,7 @@ pub(crate) async fn claim_all_with<O: Managed, K: Managed>(
                 cx.live().update(&*object, &free).await?;
             }
             Claim::Adopt => {
-                // The cache may not know yet that the owner is being deleted, or is another one
-                // now.
+                // The cache may not show yet that the owner is being deleted or was replaced.
                 let allowed = match may_adopt {
                     Some(allowed) => allowed,
                     None => *may_adopt.insert(is_alive(cx, owner).await?),
@@ -193,7 +194,7 @@ pub(crate) async fn claim_all_with<O: Managed, K: Managed>(
     Ok(ours)
 }
 
-/// Whether the owner is still the one that we know, and is there to stay.
+/// Returns whether the owner still exists with the same uid and is not being deleted.
 async fn is_alive<O: Managed>(cx: &RunContext, owner: &O) -> Result<bool, Error> {
     let live = cx.live::<O>().get(cx.key()).await?;
     Ok(live

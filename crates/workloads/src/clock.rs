@@ -1,7 +1,7 @@
-//! Where the times come from that are stored in conditions and statuses.
+//! The source of the times that are stored in conditions and statuses.
 //!
-//! A wall clock is read once; from there it goes as tokio's clock goes, which a test may have
-//! paused. So what was stored and what is waited for never disagree.
+//! The wall clock is read once; from then on time advances with tokio's clock, which a test may
+//! have paused. So stored times and timers never disagree.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
-/// Wall time that follows tokio's.
+/// Wall time that follows tokio's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Timestamp,
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// It is `start` now.
+    /// Creates a clock at which it is `start` now.
     pub(crate) fn new(start: Timestamp) -> Self {
         Self { start, started: Instant::now() }
     }
@@ -27,14 +27,13 @@ impl Clock {
     }
 }
 
-/// A moment as it is stored: in whole seconds, so that it compares equal to itself when it is read
-/// again.
+/// Returns a moment as it is stored: in whole seconds, so that it compares equal after it is read
+/// back.
 pub(crate) fn stored(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
 }
 
-/// How long it takes from `now` until so many seconds after `moment` have passed; zero if they
-/// have.
+/// Returns the time from `now` until `seconds` after `moment`; zero if that has passed.
 pub(crate) fn until(now: Timestamp, moment: &Time, seconds: i32) -> Duration {
     let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     let end = moment.0.saturating_add(seconds).unwrap_or(Timestamp::MAX);

@@ -2,7 +2,7 @@
 //! next.
 //!
 //! Reading order: [`limits`], [`rolling`], [`proportion`] (arithmetic), [`template`], [`revision`],
-//! [`sets`] (replica sets), [`condition`], [`status`] (what is told), [`rollout`] (the run that
+//! [`sets`] (replica sets), [`condition`], [`status`] (what is reported), [`rollout`] (the run that
 //! puts them together).
 
 mod condition;
@@ -37,10 +37,10 @@ pub(crate) struct Deployments {
     clock: Clock,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -52,8 +52,7 @@ pub(crate) fn build(
     let sets = factory.informer_with::<ReplicaSet>(indexed).map_err(failed)?.lister().clone();
     let deployments = factory.lister::<Deployment>().map_err(failed)?;
     let owners = sets.clone();
-    // The last pod of an old template is what `Recreate` waits for, and its replica set does not
-    // count it any more.
+    // `Recreate` waits for the last pod of an old template, which its replica set no longer counts.
     let deleted =
         Watch::<Pod>::new().when(Predicate::new(|event| matches!(event, Event::Deleted { .. })));
     Controller::of(Watch::<Deployment>::new())
@@ -69,7 +68,7 @@ fn selector_of(deployment: &Deployment) -> &LabelSelector {
     &deployment.spec.selector
 }
 
-/// The deployment behind the replica set of a pod.
+/// Returns the deployment that owns the replica set of a pod.
 fn deployment_of(sets: &Lister<ReplicaSet>, pod: &Cached<Pod>) -> Option<ObjectKey> {
     let namespace = pod.head().namespace()?;
     let owner = pod.head().controller().filter(|owner| owner.kind == "ReplicaSet")?;

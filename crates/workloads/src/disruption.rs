@@ -1,7 +1,7 @@
-//! The controller of disruption budgets: how many of the pods of a budget may be evicted. The API
-//! server refuses evictions beyond that.
+//! The controller of disruption budgets: computes how many pods of a budget may be evicted. The API
+//! server refuses further evictions.
 //!
-//! [`budget`] decides. Here is what it has to know: the pods that a budget selects, and how many
+//! [`budget`] decides. This file gathers its input: the pods that a budget selects, and how many
 //! their controllers want.
 
 mod budget;
@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::objects::{Deployment, DisruptionBudget, Pod, ReplicaSet, StatefulSet};
 use budget::{failed, judged, wanted};
 
-/// Counts what budgets allow.
+/// Updates the statuses of disruption budgets.
 pub(crate) struct DisruptionBudgets {
     pods: Lister<Pod>,
     replica_sets: Lister<ReplicaSet>,
@@ -29,10 +29,10 @@ pub(crate) struct DisruptionBudgets {
     clock: Clock,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -58,10 +58,10 @@ pub(crate) fn build(
         .build(factory, reconciler)
 }
 
-/// The budgets that select a pod.
+/// Returns the budgets that select a pod.
 fn budgets_of(budgets: &Lister<DisruptionBudget>, pod: &Cached<Pod>) -> Vec<ObjectKey> {
     let budgets = budgets.in_namespace(pod.head().namespace().unwrap_or_default());
-    // One that does not decode is told of by its own runs.
+    // A budget that cannot be decoded is reported by its own runs.
     let selecting = budgets.iter().filter(|one| {
         one.get()
             .is_ok_and(|budget| selector(&budget).is_ok_and(|labels| selects(labels.as_ref(), pod)))
@@ -69,7 +69,7 @@ fn budgets_of(budgets: &Lister<DisruptionBudget>, pod: &Cached<Pod>) -> Vec<Obje
     selecting.map(|budget| budget.key().clone()).collect()
 }
 
-/// `None` if the budget has no selector.
+/// Returns `None` if the budget has no selector.
 fn selector(budget: &DisruptionBudget) -> Result<Option<Selector>, Error> {
     let selector = budget.spec.selector.clone().map(Selector::try_from).transpose();
     selector.map_err(|error| Error::from(error).terminal())
@@ -116,23 +116,23 @@ impl DisruptionBudgets {
         Ok(selected.map(|pod| pod.get()).collect::<Result<_, _>>()?)
     }
 
-    /// How many pods the controllers of these pods want, together.
+    /// Returns how many pods the controllers of these pods want, in total.
     fn scale(&self, pods: &[Arc<Pod>]) -> Result<i32, Error> {
         let mut scales = BTreeMap::new();
         for pod in pods {
-            // A pod that nobody controls is not counted, as upstream.
+            // A pod without a controller is not counted, as upstream.
             let Some(owner) = controller(&pod.metadata) else { continue };
             if !scales.contains_key(&owner.uid) {
                 let (uid, scale) = self.scale_of(pod, &owner.kind, &owner.name)?;
                 scales.insert(owner.uid.clone(), (uid, scale));
             }
         }
-        // Several replica sets of a deployment want what the deployment wants, once.
+        // Several replica sets of one deployment count once, with the deployment's number.
         let scales: BTreeMap<String, i32> = scales.into_values().collect();
         Ok(scales.into_values().fold(0, i32::saturating_add))
     }
 
-    /// The uid of what wants so many pods, and how many.
+    /// Returns the uid of the controller that wants the pods, and how many it wants.
     fn scale_of(&self, pod: &Pod, kind: &str, name: &str) -> Result<(String, i32), Error> {
         let namespace = pod.namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(&namespace, name);

@@ -1,8 +1,8 @@
-//! The controller of endpoint slices: where the pods of a service are.
+//! The controller of endpoint slices: publishes the addresses of a service's pods.
 //!
-//! One run compares the slices that there are with those that [`desired`] wants, and writes the
-//! difference. Slices have generated names, so a run believes the cache only if it shows what the
-//! run before has written.
+//! One run compares the existing slices with the [`desired`] ones, and writes the difference.
+//! Slices have generated names, so a run trusts the cache only if it shows the writes of the
+//! previous run.
 
 mod desired;
 mod endpoint;
@@ -21,18 +21,18 @@ use crate::replica_set::indexed;
 use desired::{Located, MANAGED_BY, MANAGER, changes};
 use endpoint::has_place;
 
-/// Makes endpoint slices.
+/// Reconciles the endpoint slices of services.
 pub(crate) struct EndpointSlices {
     slices: Lister<EndpointSlice>,
     pods: Lister<Pod>,
-    /// `None` if all pods are on a node that does not exist.
+    /// `None` if all pods are on a node without an object.
     nodes: Option<Lister<Node>>,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -56,16 +56,16 @@ pub(crate) fn build(
     builder.build(factory, EndpointSlices { slices, pods, nodes })
 }
 
-/// The services that select a pod.
+/// Returns the services that select a pod.
 fn services_of(services: &Lister<Service>, pod: &Cached<Pod>) -> Vec<ObjectKey> {
     let services = services.in_namespace(pod.head().namespace().unwrap_or_default());
-    // A service that does not decode is reported by its own runs.
+    // A service that cannot be decoded is reported by its own runs.
     let selecting =
         services.iter().filter(|one| one.get().is_ok_and(|service| selects(&service, pod)));
     selecting.map(|service| service.key().clone()).collect()
 }
 
-/// Without a selector, somebody else says where the service is.
+/// The endpoints of a service without a selector are not ours to write.
 fn selects(service: &Service, pod: &Cached<Pod>) -> bool {
     let labels = pod.head().labels();
     let selector = &service.spec.selector;
@@ -102,7 +102,7 @@ impl Reconcile<Service> for EndpointSlices {
 }
 
 impl EndpointSlices {
-    /// The pods of the service that are, or were just now, somewhere; with their nodes.
+    /// Returns the pods of the service that have an address and have not ended, with their nodes.
     fn endpoints(&self, service: &Service, cx: &RunContext) -> Result<Vec<Located>, Error> {
         let mut found = Vec::new();
         for pod in &self.pods.in_namespace(cx.key().namespace().unwrap_or_default()) {
@@ -115,8 +115,8 @@ impl EndpointSlices {
                 None => None,
                 Some(nodes) => {
                     let node = nodes.get(&ObjectKey::cluster(name))?;
-                    // Upstream does not publish pods of nodes that are gone, unless it is told to
-                    // publish all.
+                    // Upstream does not publish pods of deleted nodes, unless the service publishes
+                    // unready ones.
                     if node.is_none() && !service.spec.publish_not_ready_addresses {
                         continue;
                     }
@@ -130,7 +130,7 @@ impl EndpointSlices {
     }
 }
 
-/// Whether the slice is one that we have made for this very service.
+/// Returns whether we created the slice, for this very service.
 fn is_ours(slice: &EndpointSlice, service: &Service) -> bool {
     let owner = controller(&slice.metadata).map(|owner| &owner.uid);
     owner.is_some()

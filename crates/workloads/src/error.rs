@@ -1,4 +1,4 @@
-//! Why the workloads do not run.
+//! The errors of the workloads.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use windlass::reconciler::{BuildError, RunError};
 
 use crate::addresses::NODES_MAX;
 
-/// Why the workloads do not run.
+/// Why the workloads cannot run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadsError {
-    /// A controller cannot be put together: the factory's informers are asked for in another form
-    /// by somebody else.
+    /// A controller cannot be built: its informer options conflict with those that others have
+    /// requested from the factory.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A controller cannot begin, because a cache is not complete in time.
+    /// A controller cannot start, because a cache did not sync in time.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// More nodes than there are ranges of addresses for.
+    /// There are more nodes than address ranges.
     #[error("there can be {NODES_MAX} nodes, not {0}")]
     TooManyNodes(u32),
     /// A node cannot be created.
     #[error("node {name} cannot be created")]
     Node {
-        /// Its name.
+        /// The name of the node.
         name: String,
-        /// What the server says.
+        /// The error of the server.
         #[source]
         error: Arc<kube::Error>,
     },

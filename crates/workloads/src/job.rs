@@ -1,14 +1,14 @@
-//! The controller of jobs: pods that run until so many of them have succeeded, or too many failed.
+//! The controller of jobs: runs pods until enough have succeeded or too many have failed.
 //!
-//! Every pod that has ended is counted once, whatever gets lost on the way: it has a finalizer
-//! until its uid is in the status as one to be counted, and is counted once the finalizer is gone.
+//! Every finished pod is counted exactly once, even if a run fails half-way: it keeps a finalizer
+//! until its uid is listed in the status as uncounted, and is counted once the finalizer is gone.
 //!
-//! Reading order: [`indexes`], [`tally`] (what the pods say), [`verdict`] (whether it is over),
-//! [`backoff`], [`demand`] (how many pods are missing), [`pods`] (what is made), [`count`] (who is
-//! counted), [`condition`], [`run`] (the run that puts them together).
+//! Reading order: [`indexes`], [`tally`] (what the pods report), [`verdict`] (whether the job is
+//! over), [`backoff`], [`demand`] (how many pods are missing), [`pods`] (new pods), [`count`]
+//! (counting finished pods), [`condition`], [`run`] (the run that puts them together).
 //!
-//! Not done: `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex`; a job that has one
-//! gets an event that says so.
+//! Not supported: `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex`; a job that has
+//! one of these gets an event that says so.
 
 mod backoff;
 mod condition;
@@ -40,21 +40,22 @@ use pods::{is_tracked, track, untrack};
 use run::Run;
 use verdict::{COMPLETE, FAILED};
 
-/// The controller that a job names if it is to be run by kube-controller-manager.
+/// The value of `managedBy` for jobs that kube-controller-manager runs.
 const MANAGED_BY: &str = "kubernetes.io/job-controller";
 
 /// Reconciles jobs.
 pub(crate) struct Jobs {
     pods: Lister<Pod>,
     clock: Clock,
-    /// How often pods of a job failed in a row, by key and uid. As upstream, this is not stored.
+    /// The consecutive failures of each job's pods, by key and uid. As upstream, this is not
+    /// stored.
     backoffs: Mutex<HashMap<ObjectKey, (Option<String>, Backoff)>>,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -105,7 +106,7 @@ impl Reconcile<Job> for Jobs {
 }
 
 impl Jobs {
-    /// Deletes a job that is over for as long as it says, with its pods.
+    /// Deletes a job and its pods when its `ttlSecondsAfterFinished` has passed.
     async fn expire(&self, job: &Job, cx: &RunContext) -> Result<Action, Error> {
         let Some(ttl) = job.spec.ttl_seconds_after_finished else { return Ok(Action::Done) };
         let over = job.condition(COMPLETE).or_else(|| job.condition(FAILED));
@@ -122,8 +123,8 @@ impl Jobs {
         Ok(Action::Done)
     }
 
-    /// Lets pods go that a job of this name holds, although nobody will count them any more: all of
-    /// them, or all but those of the job with the uid `kept`.
+    /// Removes the finalizers of pods that no job will count any more: all that belong to a job of
+    /// this name, or all except those of the job with the uid `kept`.
     async fn release(&self, cx: &RunContext, kept: Option<&str>) -> Result<(), Error> {
         let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
         let mut orphaned = Vec::new();
@@ -142,7 +143,7 @@ impl Jobs {
         if orphaned.is_empty() {
             return Ok(());
         }
-        // The cache of jobs may lack a new one, which will count its pods.
+        // The cache of jobs may lack a new job, which will count its pods.
         let live = cx.live::<Job>().get(cx.key()).await?.and_then(|job| job.uid());
         for pod in orphaned {
             let owner = controller(&pod.metadata).map(|owner| owner.uid.as_str());

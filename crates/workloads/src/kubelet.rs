@@ -1,8 +1,8 @@
-//! The controller of pods, which stands for the kubelets of all nodes: pods on nodes start, may
-//! end, and go when they are told to.
+//! The controller of pods, which stands in for the kubelets of all nodes: scheduled pods start, may
+//! finish, and are removed when deleted.
 //!
-//! What comes next in a pod's life is [`life`]'s to say, and when: this file only waits, and writes
-//! the statuses that [`running`] and [`ended`] make.
+//! [`life`] decides what happens next to a pod, and when. This file waits, and writes the statuses
+//! that [`running`] and [`ended`] compute.
 
 mod ended;
 mod life;
@@ -27,41 +27,41 @@ use crate::objects::{Node, Pod};
 use crate::pod::{is_deleted, is_finished, node};
 use life::{KILLED, Next};
 
-/// How long pods take for what they do.
+/// The delays in the life of a pod.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Until they run.
+    /// Until its containers run.
     pub(crate) start_delay: Duration,
-    /// Until they end, if they do.
+    /// Until its containers end, if they do.
     pub(crate) run_time: Duration,
 }
 
-/// Runs pods, in a manner of speaking.
+/// Simulates running pods; no container is started.
 pub(crate) struct Kubelet {
     pace: Pace,
     clock: Clock,
     pods: Lister<Pod>,
-    /// `None` if all pods are on a node that does not exist.
+    /// `None` if all pods are on a node without an object.
     nodes: Option<Lister<Node>>,
-    /// When what comes next comes, by key, for the pod of that uid. Stored times are too coarse for
-    /// this.
+    /// When the next change is due, by key, for the pod with that uid. The stored times are too
+    /// coarse for this.
     timers: Mutex<HashMap<ObjectKey, Timer>>,
     addresses: Mutex<Addresses>,
-    /// Whether the addresses of pods that were there before are noted.
+    /// Set once the addresses of existing pods are recorded.
     noted: OnceLock<()>,
 }
 
-/// When a pod goes on.
+/// When the next change of a pod is due.
 struct Timer {
     uid: Option<String>,
     what: Next,
     at: Instant,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -125,7 +125,7 @@ impl Reconcile<Pod> for Kubelet {
 }
 
 impl Kubelet {
-    /// When this comes for the pod: some time after it was first seen like this.
+    /// Returns when the change is due: `wait` after the pod was first seen in this state.
     fn due(&self, pod: &Pod, key: &ObjectKey, what: Next, wait: Duration) -> Instant {
         let begin = || Timer { uid: pod.uid(), what, at: Instant::now() + wait };
         let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +136,7 @@ impl Kubelet {
         timer.at
     }
 
-    /// The addresses of the pod's node, and of the pod.
+    /// Returns the address of the pod's node, and of the pod.
     fn address(&self, pod: &Pod, key: &ObjectKey) -> Result<(Ipv4Addr, Option<Ipv4Addr>), Error> {
         let node = match (&self.nodes, node(pod)) {
             (Some(nodes), Some(node)) => nodes.get(&ObjectKey::cluster(node))?,
@@ -159,15 +159,14 @@ impl Kubelet {
         Ok((network.host, addresses.take(key, pod.metadata.uid.as_deref(), network)))
     }
 
-    /// The pod runs no more.
+    /// Drops the timer and the address of a pod that has ended.
     fn forget(&self, key: &ObjectKey) {
         self.timers.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner).release(key);
     }
 }
 
-/// Ends a pod whose deletion was asked for. Nothing runs that would have to end first, but
-/// finalizers still hold it: who has set them wants to see that it has ended.
+/// Ends a pod that is being deleted but has finalizers: whoever set them may wait for its end.
 async fn end_deleted(pod: &Pod, clock: Clock, cx: &RunContext) -> Result<Action, Error> {
     if !is_finished(pod) && !pod.finalizers().is_empty() && node(pod).is_some() {
         let uid = pod.uid();

@@ -1,11 +1,11 @@
-//! Deployments make replica sets, replica sets, stateful sets and jobs make pods, pods become
-//! ready, and services know where they are: what kube-controller-manager, the scheduler and the
-//! nodes do on a real cluster, for one that has none of them.
+//! Simulates what kube-controller-manager, the scheduler and the nodes do on a real cluster:
+//! Deployments create replica sets; replica sets, stateful sets and jobs create pods; pods become
+//! ready; services get their endpoints.
 //!
-//! It is for the embedded API server of Windlass, which stores workloads and does nothing with
-//! them: for demos, and for tests of controllers that own a Deployment or wait for pods. The
-//! controllers are written on Windlass, and share the informers of one factory with whoever else
-//! uses it. `windlass-cluster` has both in one process.
+//! It is for the embedded API server of Windlass, which only stores workloads: for demos, and for
+//! tests of controllers that own a Deployment or wait for pods. The controllers are written with
+//! Windlass, and share the informers of one factory with its other users. `windlass-cluster` runs
+//! both in one process.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,45 +25,45 @@
 //!   `maxUnavailable`, `Recreate`, scaling (in proportion, during a rollout), pausing, rollbacks
 //!   that find their old replica set again, a bounded history, the progress deadline, status and
 //!   conditions.
-//! - Replica sets: as many pods as asked for, adoption and release by selector, the order of
-//!   deletion that upstream has, `minReadySeconds`, status.
-//! - Stateful sets: pods with stable names, in order or in parallel, from any ordinal on; rolling
-//!   updates with a partition, `OnDelete`, revisions with upstream's names and a bounded history;
-//!   claims from templates, and their retention.
+//! - Replica sets: the number of pods asked for, adoption and release by selector, upstream's order
+//!   of deletion, `minReadySeconds`, status.
+//! - Stateful sets: pods with stable names, in order or in parallel, from any start ordinal;
+//!   rolling updates with a partition, `OnDelete`, revisions with upstream's names and a bounded
+//!   history; claims from templates, and their retention.
 //! - Jobs: completions, parallelism, indexes, retries with a growing delay up to `backoffLimit`,
-//!   `suspend`, `activeDeadlineSeconds`, `ttlSecondsAfterFinished`; every pod counted once, by
-//!   upstream's finalizer.
-//! - Pods: put on the node with the fewest pods that fits (cordons, taints, `nodeSelector`,
+//!   `suspend`, `activeDeadlineSeconds`, `ttlSecondsAfterFinished`; every pod is counted once, by
+//!   means of upstream's finalizer.
+//! - Pods: assigned to the fitting node with the fewest pods (cordons, taints, `nodeSelector`,
 //!   required node affinity), running and ready after a delay, with an address of their own, and
-//!   gone as soon as their deletion was asked for. Those that are not to run for ever end after a
-//!   while, and succeed; annotations on them say otherwise, see [`Workloads::run_time`].
-//! - Nodes, if [asked for](Workloads::nodes): objects that say that they are ready, and can be
+//!   removed as soon as they are deleted. Pods that are not meant to run forever end after a while,
+//!   and succeed; annotations override this, see [`Workloads::run_time`].
+//! - Nodes, if [requested](Workloads::nodes): objects with the condition `Ready` that can be
 //!   cordoned and drained.
 //! - Services with a selector: endpoint slices, with ports by name and number, conditions, nodes
 //!   and zones.
 //! - Disruption budgets: how many of their pods may be evicted, so that `kubectl drain` waits.
 //!
-//! Names, labels, annotations, owner references and statuses end as those of
-//! kube-controller-manager do, which the tests compare. Only the hash in the name of a replica set
-//! is computed otherwise.
+//! Names, labels, annotations, owner references and statuses end up as those of
+//! kube-controller-manager; the tests compare them. Only the hash in the name of a replica set is
+//! computed differently.
 //!
-//! # What it does not
+//! # What it does not do
 //!
-//! Nodes hold any number of pods, whatever those ask for; other kinds of affinity, spread
-//! constraints, priorities and preemption are ignored, and a node that is deleted keeps its pods.
-//! No probes, init containers, volumes or images, and no grace period on deletion. Claims stay
+//! Nodes hold any number of pods, whatever resources they request; other kinds of affinity, spread
+//! constraints, priorities and preemption are ignored, and a deleted node keeps its pods. No
+//! probes, init containers, volumes or images, and no grace period on deletion. Claims stay
 //! pending. Of jobs, `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex` are ignored,
 //! with an event that says so; of stateful sets, `maxUnavailable`, as by default upstream. No
-//! daemon sets, cron jobs, Endpoints (only slices of them) or hints for routing. On a real cluster
-//! it would fight with the controllers there, so do not run it on one; the pods alone, on a control
-//! plane without nodes, are what [`Workloads::pods_only`] is for.
+//! daemon sets, cron jobs, Endpoints (only slices) or topology hints. Do not run it on a real
+//! cluster: it would conflict with the controllers there. For a control plane without nodes,
+//! [`Workloads::pods_only`] simulates the pods alone.
 //!
 //! # Reading order of the source
 //!
-//! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`,
+//! `workloads` (the public API), `objects` (what is read and written), `deployment`, `replica_set`,
 //! `stateful_set`, `job`, `endpoint_slice`, `disruption`, `scheduler`, `kubelet` (one controller
-//! each, decisions in files of their own below them), `nodes`, `addresses` (what is made up),
-//! `adoption` (whose object is it), `pod`, `clock` (what they share).
+//! each, with decisions in modules of their own below), `nodes`, `addresses` (made-up nodes and
+//! addresses), `adoption` (ownership of objects), `pod`, `clock` (shared helpers).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Made-up nodes: objects that say that they are ready, so that pods can be spread over them, and
+//! Made-up nodes: objects with the condition `Ready`, so that pods can be spread over them and
 //! drained from them.
 
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::clock::stored;
 use crate::error::WorkloadsError;
 use crate::objects::Node;
 
-/// The version of Kubernetes that nodes say they are of: that of the embedded API server.
+/// The Kubernetes version in the nodes' status: that of the embedded API server.
 const KUBELET_VERSION: &str = "v1.36.3";
 
-/// What a node can hold. Nothing is subtracted from it.
+/// The capacity of a node. Nothing is subtracted from it.
 const CAPACITY: [(&str, &str); 4] =
     [("cpu", "8"), ("ephemeral-storage", "100Gi"), ("memory", "32Gi"), ("pods", "110")];
 
-/// Zones take turns.
+/// The zones, assigned to nodes in turn.
 const ZONES: [&str; 3] = ["windlass-a", "windlass-b", "windlass-c"];
 
-/// A server may put this on new nodes until somebody sees that they are ready.
+/// A server may taint new nodes with this until a controller sees that they are ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// Creates so many nodes. One that is there already is left as it is, labels, taints and all.
+/// Creates this many nodes. An existing one is left as it is, labels, taints and all.
 ///
 /// # Errors
 /// If one cannot be created.
@@ -48,7 +48,7 @@ pub(crate) async fn register(
     Ok(())
 }
 
-/// Takes the taint away that says that nobody has seen the node ready.
+/// Removes the taint of new nodes: no node controller does it here.
 async fn remove_not_ready_taint(nodes: &Api<Node>, node: &Node) -> Result<(), kube::Error> {
     if node.spec.taints.iter().all(|taint| taint.key != NOT_READY) {
         return Ok(());
@@ -59,7 +59,7 @@ async fn remove_not_ready_taint(nodes: &Api<Node>, node: &Node) -> Result<(), ku
     Ok(())
 }
 
-/// The name of the node with this number.
+/// Returns the name of the node with this number.
 fn name(number: u32) -> String {
     format!("node-{}", number + 1)
 }

@@ -1,11 +1,11 @@
-//! Deployments, replica sets and pods, with the fields that the controllers read or write; below
-//! them stateful sets, jobs, nodes, services and disruption budgets.
+//! Deployments, replica sets and pods, with the fields that the controllers read or write; in
+//! submodules stateful sets, jobs, nodes, services and disruption budgets.
 //!
-//! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and
-//! which version that is, is for the program to choose. These are the same for all. Templates and
-//! specs of pods are JSON, so that a pod has everything that its template says. What a type here
-//! does not have is not touched: writes are patches of what was changed, and reads through these
-//! types share the informers of those who read whole objects.
+//! The types of `k8s-openapi` have all fields, but differ between Kubernetes versions, and only the
+//! program may choose the version. These types are the same for all versions. Pod templates and
+//! specs are JSON, so that a pod gets everything in its template. Fields that a type here lacks are
+//! kept: writes are patches with the changes, and reads share the informers of code that reads
+//! whole objects.
 
 mod disruption;
 mod job;
@@ -151,7 +151,7 @@ pub(crate) struct Condition {
     pub(crate) last_update_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_transition_time: Option<Time>,
-    /// Lists are written as a whole, so those of others have to be kept whole.
+    /// Lists are written as a whole, so unknown fields have to be kept.
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }
@@ -227,20 +227,20 @@ pub(crate) struct PodStatus {
     pub(crate) pod_ips: Vec<Address>,
 }
 
-/// An address in a list of them.
+/// An entry of a list of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Address {
     pub(crate) ip: String,
 }
 
-/// Puts a pod on a node.
+/// Assigns a pod to a node.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Binding {
     pub(crate) metadata: ObjectMeta,
     pub(crate) target: Value,
 }
 
-/// Which way a share of pods is rounded.
+/// How a percentage of pods is rounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Round {
     Up,
@@ -248,7 +248,7 @@ pub(crate) enum Round {
 }
 
 impl Amount {
-    /// How many of `total` pods it is. A text that is not a percentage is none.
+    /// Returns the number of pods out of `total`. A text that is not a percentage counts as zero.
     pub(crate) fn of(&self, total: i32, round: Round) -> i32 {
         let text = match self {
             Self::Number(number) => return (*number).max(0),
@@ -270,19 +270,19 @@ resource!(ReplicaSet, NamespaceResourceScope, "apps", "v1", "ReplicaSet", "repli
 resource!(Pod, NamespaceResourceScope, "", "v1", "Pod", "pods");
 
 impl Deployment {
-    /// Whether old pods go before new ones come.
+    /// Returns whether the strategy is `Recreate`: old pods are gone before new ones are created.
     pub(crate) fn is_recreated(&self) -> bool {
         self.spec.strategy.kind.as_deref() == Some("Recreate")
     }
 }
 
 impl ReplicaSet {
-    /// What it is asked to have.
+    /// Returns the desired number of pods.
     pub(crate) fn replicas(&self) -> i32 {
         self.spec.replicas.unwrap_or(1)
     }
 
-    /// What it says is available.
+    /// Returns the number of available pods in the status.
     pub(crate) fn available(&self) -> i32 {
         self.status.available_replicas.unwrap_or(0)
     }

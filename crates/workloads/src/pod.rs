@@ -1,4 +1,4 @@
-//! What can be told of a pod from its status, as upstream tells it; and pods from templates.
+//! What a pod's status says, interpreted as upstream does; and pods from templates.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ pub(crate) const RUNNING: &str = "Running";
 pub(crate) const SUCCEEDED: &str = "Succeeded";
 pub(crate) const FAILED: &str = "Failed";
 
-/// The phase; a pod without one is pending.
+/// Returns the phase; a pod without one is pending.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.phase.as_deref().unwrap_or(PENDING)
 }
 
-/// Whether its containers have ended for good.
+/// Returns whether its containers have ended for good.
 pub(crate) fn is_finished(pod: &Pod) -> bool {
     [SUCCEEDED, FAILED].contains(&phase(pod))
 }
@@ -31,17 +31,17 @@ pub(crate) fn is_deleted(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether it counts as a replica.
+/// Returns whether it counts as a replica.
 pub(crate) fn is_active(pod: &Pod) -> bool {
     !is_finished(pod) && !is_deleted(pod)
 }
 
-/// Whether it is on its way out.
+/// Returns whether it is being deleted but has not ended.
 pub(crate) fn is_terminating(pod: &Pod) -> bool {
     !is_finished(pod) && is_deleted(pod)
 }
 
-/// The node that it is on.
+/// Returns the node that it is assigned to.
 pub(crate) fn node(pod: &Pod) -> Option<&str> {
     pod.spec["nodeName"].as_str().filter(|node| !node.is_empty())
 }
@@ -50,12 +50,12 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     ready_condition(pod).is_some()
 }
 
-/// Since when it is ready.
+/// Returns since when it is ready.
 pub(crate) fn ready_since(pod: &Pod) -> Option<&Time> {
     ready_condition(pod)?.last_transition_time.as_ref()
 }
 
-/// How long it takes until it counts as available, if it only stays ready: `None` if it is not
+/// Returns how long until it counts as available, provided it stays ready; `None` if it is not
 /// ready.
 pub(crate) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<Duration> {
     let condition = ready_condition(pod)?;
@@ -65,10 +65,10 @@ pub(crate) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<
     condition.last_transition_time.as_ref().map(|since| until(now, since, min_ready))
 }
 
-/// A pod of a template, without a name of its own, that belongs to `owner`.
+/// Returns a pod from a template, owned by `owner` and without a name of its own.
 ///
 /// # Errors
-/// If the template has no metadata that can be read, or the owner was not read from a server.
+/// If the metadata of the template cannot be read, or the owner was not read from a server.
 pub(crate) fn from_template<O: Managed>(template: &Value, owner: &O) -> Result<Pod, Error> {
     let metadata: ObjectMeta = match &template["metadata"] {
         Value::Null => ObjectMeta::default(),

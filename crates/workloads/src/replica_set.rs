@@ -1,11 +1,11 @@
-//! The controller of replica sets: as many pods as asked for.
+//! The controller of replica sets: keeps the desired number of pods.
 //!
-//! One run looks at the pods that belong to the set, makes or deletes what is missing or too much,
-//! and says in the status what it saw. Which pods go first is [`ranking`]'s to say.
+//! One run compares the set's pods with the desired number, creates missing pods or deletes surplus
+//! ones, and writes the status. [`ranking`] decides which pods go first.
 //!
-//! Pods have generated names, so nothing but counting keeps a set from making one twice, and a
-//! cache that is behind counts wrong. So a run believes the cache only if it shows what the run
-//! before has written; otherwise it asks the server.
+//! Pods have generated names, so only counting prevents duplicates, and a stale cache counts wrong.
+//! So a run trusts the cache only if it shows the writes of the previous run; otherwise it asks the
+//! server.
 
 pub(crate) mod ranking;
 mod status;
@@ -23,7 +23,8 @@ use crate::clock::Clock;
 use crate::objects::{Pod, ReplicaSet};
 use crate::pod::{from_template, is_active};
 
-/// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
+/// The maximum number of pods that one run creates or deletes, so that other sets get their turn:
+/// as upstream.
 const BURST: usize = 500;
 
 /// Reconciles replica sets.
@@ -32,10 +33,10 @@ pub(crate) struct ReplicaSets {
     clock: Clock,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -53,7 +54,7 @@ pub(crate) fn build(
         .build(factory, ReplicaSets { pods, clock })
 }
 
-/// By owner, and those that have none.
+/// Adds the indexes by owner and of orphans.
 pub(crate) fn indexed(options: InformerOptions) -> InformerOptions {
     options.index(ByOwner).index(Orphans)
 }
@@ -72,7 +73,7 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
         } else {
             Ok(())
         };
-        // The status is worth writing even if a pod could not be.
+        // The status is worth writing even if a pod could not be created.
         let (status, later) = status::of(&set, &pods, self.clock.now());
         let mut observed = ReplicaSet::clone(&set);
         observed.status = status;
@@ -83,18 +84,18 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// Makes the pods that are missing, or deletes those that are too many.
+    /// Creates missing pods, or deletes surplus ones.
     async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &RunContext) -> Result<(), Error> {
         let wanted = usize::try_from(set.replicas()).unwrap_or(0);
         let active: Vec<_> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
         for _ in active.len()..wanted.min(active.len() + BURST) {
-            // One after the other: if the server refuses one, it would refuse the others, too.
+            // One after the other: if the server refuses one, it would refuse the others as well.
             let pod = cx.live().create(&from_template(&set.spec.template, set)?).await?;
             cx.event(set).normal("SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
         if excess > 0 {
-            // A newer version of it may ask for more.
+            // A newer version of the set may want more.
             cx.confirm(set).await?;
         }
         for pod in ranking::to_delete(active, excess) {

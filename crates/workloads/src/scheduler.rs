@@ -1,7 +1,7 @@
-//! The controller that puts pods on nodes: on the one with the fewest pods of those that fit.
+//! The controller that assigns pods to nodes: to the fitting node with the fewest pods.
 //!
-//! One pod after the other, so that each decision sees those before it: who is where is remembered,
-//! also if no cache shows it yet. Which node fits is [`fit`]'s to say.
+//! Pods are assigned one after the other, so that each decision sees the previous ones: they are
+//! remembered before any cache shows them. [`fit`] decides which nodes fit.
 
 mod affinity;
 mod fit;
@@ -22,29 +22,29 @@ use crate::clock::{Clock, stored};
 use crate::objects::{Binding, Condition, Node, Pod};
 use crate::pod::{is_deleted, is_finished, node};
 
-/// The node of all pods if there are no nodes. There is no such object.
+/// The node of all pods if there are no nodes. It has no object.
 const NODE: &str = "windlass-node";
 
-/// Puts pods on nodes.
+/// Assigns pods to nodes.
 pub(crate) struct Scheduler {
-    /// `None` if all pods go to the same node, which does not exist.
+    /// `None` if all pods are assigned to one node without an object.
     nodes: Option<Lister<Node>>,
     clock: Clock,
     places: Mutex<Places>,
 }
 
-/// Which pod is on which node.
+/// Where pods are assigned.
 #[derive(Debug, Default)]
 struct Places {
     by_pod: HashMap<ObjectKey, String>,
-    /// How many pods a node has.
+    /// The number of pods on each node.
     load: BTreeMap<String, usize>,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     clock: Clock,
@@ -61,10 +61,10 @@ pub(crate) fn build(
     builder.build(factory, Scheduler { nodes, clock, places: Mutex::default() })
 }
 
-/// Pods without a node: a change of a node may be what they wait for.
+/// Returns the pods without a node: a changed node may be what they wait for.
 fn waiting_pods(pods: &Lister<Pod>) -> Vec<ObjectKey> {
     let pods = pods.list();
-    // A pod that does not decode is reported by its own runs.
+    // A pod that cannot be decoded is reported by its own runs.
     let waiting = pods.iter().filter(|pod| pod.get().is_ok_and(|pod| node(&pod).is_none()));
     waiting.map(|pod| pod.key().clone()).collect()
 }
@@ -93,7 +93,7 @@ impl Reconcile<Pod> for Scheduler {
 }
 
 impl Scheduler {
-    /// The node for the pod, or why there is none.
+    /// Returns the node for the pod, or the reason why none fits.
     fn choose(&self, pod: &Pod) -> Result<Result<String, String>, Error> {
         let Some(nodes) = &self.nodes else { return Ok(Ok(NODE.to_owned())) };
         let nodes = nodes.list();
@@ -118,13 +118,14 @@ impl Scheduler {
                 cx.event(pod).normal("Scheduled", message);
                 Ok(())
             }
-            // It is gone, is being deleted, or somebody else was faster: an event will tell.
+            // The pod is gone, is being deleted, or was assigned by somebody else: an event will
+            // follow.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Says why the pod has no node.
+    /// Reports why the pod has no node, as a condition and an event.
     async fn refuse(&self, pod: &Pod, message: &str, cx: &RunContext) -> Result<(), Error> {
         let mut refused = pod.clone();
         if set_unschedulable(&mut refused.status.conditions, message, self.clock.now()) {
@@ -140,7 +141,7 @@ impl Scheduler {
 }
 
 impl Places {
-    /// The pod is on this node, or on none.
+    /// Records the node of a pod, or that it has none.
     fn set(&mut self, pod: &ObjectKey, node: Option<&str>) {
         let before = match node {
             Some(node) => self.by_pod.insert(pod.clone(), node.to_owned()),
@@ -155,7 +156,7 @@ impl Places {
     }
 }
 
-/// Sets the condition; returns whether it said something else before.
+/// Sets the condition; returns whether it changed.
 fn set_unschedulable(conditions: &mut Vec<Condition>, message: &str, now: Timestamp) -> bool {
     let held = conditions.iter().position(|condition| condition.kind == "PodScheduled");
     let held = held.map(|at| conditions.remove(at)).filter(|held| held.status == "False");
@@ -172,12 +173,12 @@ fn set_unschedulable(conditions: &mut Vec<Condition>, message: &str, now: Timest
     !is_same
 }
 
-/// Whether somebody wants the pod not to be scheduled yet.
+/// Returns whether the pod has a scheduling gate.
 fn is_gated(pod: &Pod) -> bool {
     pod.spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty())
 }
 
-/// Whether the pod does not ask for another scheduler.
+/// Returns whether the pod asks for no other scheduler.
 fn is_ours(pod: &Pod) -> bool {
     let asked = pod.spec["schedulerName"].as_str().unwrap_or_default();
     asked.is_empty() || asked == "default-scheduler"

@@ -1,13 +1,13 @@
-//! The controller of stateful sets: pods with names of their own, one after the other.
+//! The controller of stateful sets: pods with stable names, created one after the other.
 //!
-//! One run finds the revision of the template, looks at the pods by their ordinals, brings their
-//! claims up to date, takes the steps of the [`plan`], and says in the status what it saw.
+//! One run finds the revision of the template, reads the pods by ordinal, updates their claims,
+//! takes the steps of the [`plan`], and writes the status.
 //!
-//! Names follow from ordinals and templates, so a cache that is behind leads to a conflict and
-//! another run, never to a second pod of the same ordinal.
+//! Names follow from ordinals and templates, so a stale cache leads to a conflict and another run,
+//! never to a second pod with the same ordinal.
 //!
-//! Reading order: [`members`] (which pod is which), [`plan`] (what to do), [`revision`],
-//! [`claims`], [`pods`] (what is made), [`status`] (what is told), [`update`] (the run that puts
+//! Reading order: [`members`] (the pods by ordinal), [`plan`] (what to do), [`revision`],
+//! [`claims`], [`pods`] (new pods), [`status`] (what is reported), [`update`] (the run that puts
 //! them together).
 
 mod claims;
@@ -40,10 +40,10 @@ pub(crate) struct StatefulSets {
     clock: Clock,
 }
 
-/// The controller, with informers from `factory`.
+/// Builds the controller with informers from `factory`.
 ///
 /// # Errors
-/// If it does not fit what others ask of the informers.
+/// If its informer options conflict with those that others have requested.
 pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
@@ -76,7 +76,7 @@ impl Reconcile<StatefulSet> for StatefulSets {
         let found = candidates(cx, &*set, &self.revisions)?;
         let revisions = claim_all(cx, &*set, &selector, found).await?;
         let mut found = candidates(cx, &*set, &self.pods)?;
-        // A pod that only has the labels is not adopted: its name has to fit, too.
+        // Matching labels are not enough for adoption: the name has to match, too.
         found.retain(|pod| is_member(&set, pod));
         let pods = claim_all(cx, &*set, &selector, found).await?;
         let revisions = revisions.iter().map(|one| ControllerRevision::clone(one)).collect();

@@ -1,4 +1,4 @@
-//! The face of the crate: the controllers, put together and run.
+//! The public API of the crate: the controllers, put together and run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,13 @@ use crate::{
     stateful_set,
 };
 
-/// How long a pod takes to become ready, unless it is said otherwise: short, but long enough that a
-/// rollout can be seen.
+/// The default time until a pod becomes ready: short, but long enough to watch a rollout.
 pub const START_DELAY: Duration = Duration::from_millis(100);
 
-/// How long a pod runs that is to end, such as one of a job, unless it is said otherwise.
+/// The default run time of a pod that is meant to end, such as one of a job.
 pub const RUN_TIME: Duration = Duration::from_millis(100);
 
-/// The controllers that bring workloads to life; see the [crate's documentation](crate) for what
-/// they do.
+/// The controllers that simulate workloads; see the [crate's documentation](crate).
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +58,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Workloads of the cluster that `factory` watches, in all namespaces that it does.
+    /// Creates the workloads of the cluster and namespaces that `factory` watches.
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self {
             factory: factory.clone(),
@@ -72,51 +70,50 @@ impl Workloads {
         }
     }
 
-    /// How long a pod takes to become ready. Default: [`START_DELAY`], 100 ms.
+    /// Sets how long a pod takes to become ready. Default: [`START_DELAY`], 100 ms.
     pub fn start_delay(self, start_delay: Duration) -> Self {
         Self { pace: Pace { start_delay, ..self.pace }, ..self }
     }
 
-    /// How long a pod runs that is to end: one whose `restartPolicy` is not `Always`. Default:
-    /// [`RUN_TIME`], 100 ms.
+    /// Sets how long a pod runs that is meant to end: one whose `restartPolicy` is not `Always`.
+    /// Default: [`RUN_TIME`], 100 ms.
     ///
-    /// A pod may say otherwise by annotations: `workloads.windlass.rs/run-seconds`, a number or
+    /// Annotations on a pod override this: `workloads.windlass.rs/run-seconds`, a number or
     /// `forever`, and `workloads.windlass.rs/exit-code`, which makes it fail if it is not `0`.
     pub fn run_time(self, run_time: Duration) -> Self {
         Self { pace: Pace { run_time, ..self.pace }, ..self }
     }
 
-    /// How many nodes there are: objects that say that they are ready, called `node-1` and so on,
-    /// over which pods are spread. Default: 0, and every pod is put on a node that has no object.
+    /// Sets the number of nodes: ready node objects, named `node-1` and so on, over which pods are
+    /// spread. At most 2,048. Default: 0, and every pod is assigned to a node without an object.
     ///
-    /// With nodes, the factory's client must be allowed to create, list and watch them. There can
-    /// be 2,048.
+    /// With nodes, the factory's client must be allowed to create, list and watch them.
     pub fn nodes(self, nodes: u32) -> Self {
         Self { nodes, ..self }
     }
 
-    /// How many keys each of the controllers works on at once. Default: 2.
+    /// Sets the number of concurrent workers of each controller. Default: 2.
     pub fn workers(self, workers: usize) -> Self {
         Self { workers, ..self }
     }
 
-    /// The time that it is when [`run`](Self::run) begins, for what is stored in statuses; from
-    /// there it goes as tokio's clock goes. Default: the machine's clock says.
+    /// Sets the wall time at the start of [`run`](Self::run), for times that are stored in
+    /// statuses; from then on it advances with tokio's clock. Default: the machine's clock.
     pub fn wall_time(self, now: Timestamp) -> Self {
         Self { wall_time: Some(now), ..self }
     }
 
-    /// Only the part of the scheduler and the nodes: pods become ready, end, and go. For a control
-    /// plane that has kube-controller-manager, but no nodes. Default: everything.
+    /// Runs only the scheduler and the nodes: pods become ready, end, and are removed. For a
+    /// control plane with kube-controller-manager, but without nodes. Default: everything.
     pub fn pods_only(self) -> Self {
         Self { pods_only: true, ..self }
     }
 
-    /// Creates the [nodes](Self::nodes) that are not there yet. [`run`](Self::run) does it, too;
-    /// this is for those who want to see them before.
+    /// Creates missing [nodes](Self::nodes). [`run`](Self::run) does it as well; call this to have
+    /// them before.
     ///
     /// # Errors
-    /// If one cannot be created, or there are too many.
+    /// If a node cannot be created, or there are too many.
     pub async fn register_nodes(&self) -> Result<(), WorkloadsError> {
         if self.nodes > NODES_MAX {
             return Err(WorkloadsError::TooManyNodes(self.nodes));
@@ -125,11 +122,11 @@ impl Workloads {
         nodes::register(self.factory.client(), self.nodes, now).await
     }
 
-    /// The controllers, built and not started, for those who run them themselves. The
+    /// Returns the controllers, built and not started, for callers that run them themselves. The
     /// [nodes](Self::nodes) must be [registered](Self::register_nodes) before they run.
     ///
     /// # Errors
-    /// If a controller cannot be put together.
+    /// If a controller cannot be built.
     pub fn controllers(&self) -> Result<Vec<Arc<dyn AnyController>>, WorkloadsError> {
         let clock = Clock::new(self.wall_time.unwrap_or_else(Timestamp::now));
         let (factory, workers, has_nodes) = (&self.factory, self.workers, self.nodes > 0);
@@ -148,14 +145,14 @@ impl Workloads {
         Ok(controllers)
     }
 
-    /// Runs the controllers until `stop` is cancelled; what they are at is finished. If one cannot
-    /// go on, none does.
+    /// Runs the controllers until `stop` is cancelled; runs in progress are finished. If one
+    /// controller fails, all stop.
     ///
-    /// Dropping this future ends them at once. What is half done then is finished by the next run,
-    /// as after a crash.
+    /// Dropping this future ends them at once. The next run finishes what was half done, as after a
+    /// crash.
     ///
     /// # Errors
-    /// If the controllers cannot be put together, or a cache is not complete in time.
+    /// If the controllers cannot be built, or a cache does not sync in time.
     pub async fn run(self, stop: CancellationToken) -> Result<(), WorkloadsError> {
         self.register_nodes().await?;
         let controllers = self.controllers()?;

@@ -7,10 +7,10 @@ use crate::objects::Condition;
 
 /// Whether enough pods are available.
 pub(super) const AVAILABLE: &str = "Available";
-/// Whether a rollout gets on.
+/// Whether a rollout makes progress.
 pub(super) const PROGRESSING: &str = "Progressing";
 
-/// Why it does.
+/// The reasons of the `Progressing` and `Available` conditions.
 pub(super) mod reason {
     pub(in super::super) const ENOUGH: &str = "MinimumReplicasAvailable";
     pub(in super::super) const TOO_FEW: &str = "MinimumReplicasUnavailable";
@@ -45,8 +45,8 @@ pub(super) fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Con
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Sets a condition. One that says the same for the same reason stays as it is, message and times
-/// included; the time of the transition stays unless the status changes.
+/// Sets a condition. If status and reason are unchanged, the condition stays as it is, message and
+/// times included; the transition time changes only with the status.
 pub(super) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,
@@ -62,7 +62,7 @@ pub(super) fn set(
     }
 }
 
-/// Sets a condition, and says that it was looked at now.
+/// Sets a condition and updates its last update time.
 pub(super) fn renew(
     conditions: &mut Vec<Condition>,
     kind: &str,

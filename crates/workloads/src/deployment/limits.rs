@@ -1,15 +1,15 @@
-//! How far a rollout may go at once: surge and unavailability, as numbers.
+//! The limits of a rollout step: surge and unavailability, in pods.
 
 use crate::objects::{Amount, Deployment, Round};
 
 /// The bounds of a deployment, in pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// What is asked for.
+    /// The desired number of pods.
     pub(super) desired: i32,
-    /// How many more there may be for a while.
+    /// How many more may exist temporarily.
     pub(super) surge: i32,
-    /// How many less may be available for a while.
+    /// How many fewer may be available temporarily.
     pub(super) unavailable: i32,
 }
 
@@ -24,24 +24,24 @@ impl Limits {
         let surge = resolve(rolling.max_surge.as_ref(), desired, Round::Up);
         let mut unavailable = resolve(rolling.max_unavailable.as_ref(), desired, Round::Down);
         if surge == 0 && unavailable == 0 {
-            // With neither, nothing could ever move.
+            // With both zero, no rollout could proceed.
             unavailable = 1;
         }
         Self { desired, surge, unavailable: unavailable.min(desired) }
     }
 
-    /// The most pods that there may be.
+    /// The maximum number of pods that may exist.
     pub(super) fn total_max(&self) -> i32 {
         self.desired.saturating_add(self.surge)
     }
 
-    /// The fewest that must be available.
+    /// The minimum number of pods that must be available.
     pub(super) fn available_min(&self) -> i32 {
         self.desired - self.unavailable
     }
 }
 
-/// What is absent is a quarter, as the API defaults it.
+/// An absent value is a quarter, the API default.
 fn resolve(value: Option<&Amount>, total: i32, round: Round) -> i32 {
     match value {
         Some(amount) => amount.of(total, round),

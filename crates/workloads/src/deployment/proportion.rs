@@ -1,21 +1,21 @@
-//! Scaling in the middle of a rollout: every replica set gets its share, so that the risk stays
-//! where it was.
+//! Scaling during a rollout: every replica set gets a proportional share, so that the ratio of old
+//! to new pods, and with it the risk, stays the same.
 
 use std::cmp::Reverse;
 
 use super::limits::Limits;
 
-/// A replica set that has pods, as scaling sees it.
+/// A replica set with pods, as input to scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// What it is asked to have.
+    /// Its desired number of pods.
     pub(super) replicas: i32,
-    /// The most pods that the deployment could have when this was last scaled.
+    /// The maximum number of pods of the deployment when the set was last scaled.
     pub(super) total_max_before: Option<i32>,
 }
 
-/// The new sizes, in the order of `shares`, which is from the oldest to the newest. `observed` is
-/// how many pods the deployment has, for replica sets that do not say what they were scaled for.
+/// Returns the new sizes in the order of `shares`, from the oldest to the newest. `observed` is the
+/// number of pods of the deployment, for replica sets without an annotation of their last scaling.
 pub(super) fn sizes(limits: &Limits, shares: &[Share], observed: i32) -> Vec<i32> {
     let total: i32 = shares.iter().map(|share| share.replicas).sum();
     let allowed = if limits.desired > 0 { limits.total_max() } else { 0 };
@@ -25,7 +25,7 @@ pub(super) fn sizes(limits: &Limits, shares: &[Share], observed: i32) -> Vec<i32
         return sizes;
     }
     let mut order: Vec<usize> = (0..shares.len()).collect();
-    // The largest first; of equal ones the newest grows first, and the oldest shrinks first.
+    // The largest first; among equals the newest grows first, and the oldest shrinks first.
     order.sort_by_key(|&index| {
         let age = if to_add > 0 { Reverse(index) } else { Reverse(shares.len() - index) };
         (Reverse(shares[index].replicas), age)
@@ -44,7 +44,7 @@ pub(super) fn sizes(limits: &Limits, shares: &[Share], observed: i32) -> Vec<i32
     sizes
 }
 
-/// What a replica set would gain or lose if it kept its part of the whole.
+/// Returns how many pods a replica set would gain or lose if it kept its share.
 fn fraction(limits: &Limits, share: Share, observed: i32) -> i32 {
     if limits.desired == 0 {
         return -share.replicas;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn growth_is_shared_in_proportion() {
-        // From 10 to 15 with a surge of 3: the example in the documentation of Kubernetes.
+        // From 10 to 15 with a surge of 3: the example in the Kubernetes documentation.
         assert_eq!(scaled(15, 3, 13, &[8, 5]), [11, 7]);
         assert_eq!(scaled(20, 0, 10, &[5, 5]), [10, 10]);
     }

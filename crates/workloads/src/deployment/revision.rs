@@ -1,4 +1,4 @@
-//! Revisions and the other notes that a deployment keeps in annotations of its replica sets.
+//! Revisions and the other values that a deployment keeps in annotations of its replica sets.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use kube::ResourceExt as _;
 use super::limits::Limits;
 use crate::objects::{Deployment, ReplicaSet};
 
-/// Which rollout it is: on a replica set the last for which it was new, on the deployment the last
-/// of all.
+/// The revision. On a replica set: the last rollout in which it was the new one. On a deployment:
+/// the last rollout.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Revisions that the replica set had before, when it came back by a rollback.
+/// Earlier revisions of a replica set that a rollback made the new one again.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// What was asked for when the replica set was last scaled.
+/// The desired number of pods when the replica set was last scaled.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// The most pods that there could be when the replica set was last scaled.
+/// The maximum number of pods when the replica set was last scaled.
 const TOTAL_MAX: &str = "deployment.kubernetes.io/max-replicas";
 
-/// Annotations of a deployment that its replica sets do not get.
+/// Annotations of a deployment that are not copied to its replica sets.
 const NOT_COPIED: [&str; 6] = [
     REVISION,
     REVISION_HISTORY,
@@ -27,32 +27,32 @@ const NOT_COPIED: [&str; 6] = [
     "deprecated.deployment.rollback.to",
 ];
 
-/// Bounds the history of a replica set that keeps coming back.
+/// Bounds the history of a replica set that is rolled back to repeatedly.
 const HISTORY_MAX: usize = 20;
 
-/// The revision of a replica set; 0 if it has none.
+/// Returns the revision of a replica set; 0 if it has none.
 pub(super) fn revision(set: &ReplicaSet) -> i64 {
     number(set, REVISION).unwrap_or(0)
 }
 
-/// What was asked for when it was last scaled.
+/// Returns the desired number of pods when it was last scaled.
 pub(super) fn desired_before(set: &ReplicaSet) -> Option<i32> {
     number(set, DESIRED).and_then(|number| number.try_into().ok())
 }
 
-/// The most pods that there could be when it was last scaled.
+/// Returns the maximum number of pods when it was last scaled.
 pub(super) fn total_max_before(set: &ReplicaSet) -> Option<i32> {
     number(set, TOTAL_MAX).and_then(|number| number.try_into().ok())
 }
 
-/// Notes for what the replica set was scaled.
+/// Records the limits for which the replica set was scaled.
 pub(super) fn note_scale(set: &mut ReplicaSet, limits: &Limits) {
     let annotations = set.annotations_mut();
     annotations.insert(DESIRED.to_owned(), limits.desired.to_string());
     annotations.insert(TOTAL_MAX.to_owned(), limits.total_max().to_string());
 }
 
-/// Makes the replica set the one of the newest revision, one above all `others`, with the
+/// Gives the replica set the newest revision, one above those of `others`, and copies the
 /// deployment's annotations.
 pub(super) fn note_newest<'a>(
     set: &mut ReplicaSet,
@@ -76,7 +76,7 @@ pub(super) fn note_newest<'a>(
     }
 }
 
-/// A list with commas, and one more. The oldest are dropped.
+/// Appends a revision to a comma-separated list. The oldest entries are dropped.
 fn appended(history: &str, revision: i64) -> String {
     let mut revisions: Vec<&str> = history.split(',').filter(|part| !part.is_empty()).collect();
     let last = revision.to_string();
@@ -109,7 +109,7 @@ mod tests {
         let mut next = set(None);
         note_newest(&mut next, &Deployment::default(), &[set(Some(4)), set(None)]);
         assert_eq!(revision(&next), 5);
-        // It is the newest already.
+        // It is already the newest.
         note_newest(&mut next, &Deployment::default(), &[set(Some(4))]);
         assert_eq!(revision(&next), 5);
         assert!(!next.annotations().contains_key(REVISION_HISTORY));

@@ -1,38 +1,37 @@
-//! The next step of a rolling update: pure arithmetic on the sizes of replica sets.
+//! The next step of a rolling update, computed from the sizes of the replica sets alone.
 //!
-//! Two things hold after each step, whatever the pods do meanwhile: the sizes add up to no more
-//! than the maximum, or to what they were; and as long as the statuses say no more than is true,
-//! enough pods stay available. A size that was lowered takes its pods away sooner or later, so of
-//! the pods that a status calls available no more are counted than the size lets live. And pods of
-//! a size that was lowered are there until they are not, so they count against the surge as long as
-//! a status has them; upstream looks at sizes alone, and may exceed the surge for a moment.
+//! Two invariants hold after each step, whatever the pods do meanwhile. The sizes add up to at most
+//! the maximum, or to what they were before. And as long as no status overstates, enough pods stay
+//! available. A lowered size removes its pods sooner or later, so of the available pods in a
+//! status, only as many count as the size allows. Until they are gone, these pods count against the
+//! surge; upstream looks at sizes alone, and may exceed the surge for a moment.
 
 use super::limits::Limits;
 use crate::objects::ReplicaSet;
 
-/// A replica set in numbers.
+/// The numbers of a replica set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
-    /// What it is asked to have.
+    /// Its desired number of pods.
     pub(super) replicas: i32,
-    /// What it says that it has.
+    /// The number of pods in its status.
     pub(super) observed: i32,
-    /// What it says is available.
+    /// The number of available pods in its status.
     pub(super) available: i32,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing, until a pod changes.
+    /// Do nothing until a pod changes.
     Rest,
-    /// Give the new replica set this size.
+    /// Scale the new replica set to this size.
     ScaleNew(i32),
-    /// Give the old replica sets these sizes, in their order.
+    /// Scale the old replica sets to these sizes, in their order.
     ScaleOld(Vec<i32>),
 }
 
-/// The next step; `old` from the oldest to the newest.
+/// Returns the next step. `old` is ordered from the oldest to the newest.
 pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
     let target = new_size(limits, new.replicas, occupied(old));
     if target != new.replicas {
@@ -43,14 +42,14 @@ pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
     if is_changed { Step::ScaleOld(sizes) } else { Step::Rest }
 }
 
-/// What old replica sets take of the room for pods: what they are asked to have, or what they still
-/// have.
+/// Returns how many pods the old replica sets account for: for each, the larger of its desired and
+/// its current number.
 pub(super) fn occupied<'a>(old: impl IntoIterator<Item = &'a Size>) -> i32 {
     old.into_iter().map(|size| size.replicas.max(size.observed)).sum()
 }
 
-/// The size of the new replica set: as much as the surge lets it grow beside what the old ones
-/// occupy, never more than desired.
+/// Returns the size of the new replica set: as large as the surge allows beside the pods of the old
+/// ones, at most the desired number.
 pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
     if replicas >= limits.desired {
         return limits.desired;
@@ -59,8 +58,8 @@ pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
     replicas + room.clamp(0, limits.desired - replicas)
 }
 
-/// The sizes of the old replica sets: first without pods that are not available anyway, then
-/// without as many others as can be missed.
+/// Returns the sizes of the old replica sets: first without the unavailable pods, then without as
+/// many available ones as `maxUnavailable` permits.
 fn old_sizes(limits: &Limits, new: Size, old: &[Size]) -> Vec<i32> {
     let mut sizes: Vec<i32> = old.iter().map(|size| size.replicas).collect();
     let new_unavailable = new.replicas - new.counted();
@@ -93,7 +92,7 @@ impl Size {
         Self { replicas: set.replicas(), observed, available: set.available() }
     }
 
-    /// The available pods that its size lets live.
+    /// The available pods that remain at its desired size.
     fn counted(self) -> i32 {
         self.available.clamp(0, self.replicas.max(0))
     }
@@ -136,7 +135,7 @@ mod tests {
     #[test]
     fn pods_that_are_not_available_go_first_wherever_they_are() {
         let limits = limits(4, 1, 0);
-        // The newer of the old ones never became ready; four of the oldest must stay.
+        // The newer of the old sets never became ready; four of the oldest must stay.
         assert_eq!(
             step(&limits, size(0, 0), &[size(4, 4), size(1, 0)]),
             Step::ScaleOld(vec![4, 0])
@@ -163,9 +162,9 @@ mod tests {
         assert_eq!(step(&limits(3, 1, 0), size(3, 3), &[size(0, 0)]), Step::Rest);
     }
 
-    /// Runs rollouts in which pods become available one at a time, and statuses are behind as long
-    /// as they can be. The pods that a lowered size takes away may be gone already or be there
-    /// still: both must be within the bounds.
+    /// Runs rollouts in which pods become available one at a time, and statuses lag as far as they
+    /// can. The pods that a lowered size removes may be gone already or still there: both must be
+    /// within the bounds.
     #[test]
     fn every_rollout_ends_within_its_bounds() {
         for (desired, surge, unavailable) in

@@ -1,8 +1,8 @@
-//! One run for one deployment: what the pure files decide, carried out.
+//! One run for one deployment: performs what the pure modules decide.
 //!
-//! Every write names the version that it was decided on, and the name of a replica set follows from
-//! its template, so a cache that is behind leads to a conflict and another run, never to a second
-//! replica set or a step too many. Of the status there is one write, at the end.
+//! Every write names the resource version that it was decided on, and the name of a replica set
+//! follows from its template. So a stale cache leads to a conflict and another run, never to a
+//! second replica set or a step too many. The status is written once, at the end.
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -31,7 +31,7 @@ pub(super) struct Rollout<'a> {
     deployment: Deployment,
     limits: Limits,
     sets: Sets,
-    /// The conditions as they are to be.
+    /// The conditions to write.
     conditions: Vec<Condition>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Rollout<'a> {
         Self { cx, now, deployment, limits, sets, conditions }
     }
 
-    /// Takes the next step, and says in the status where that leads.
+    /// Takes the next step, and writes the resulting status.
     pub(super) async fn advance(mut self, pods: &Lister<Pod>) -> Result<Action, Error> {
         if self.deployment.metadata.deletion_timestamp.is_some() {
             return self.write_status(false).await;
@@ -72,7 +72,7 @@ impl<'a> Rollout<'a> {
         self.write_status(true).await
     }
 
-    /// Whether a replica set was last scaled for another number than is asked for now.
+    /// Returns whether a replica set was last scaled for a different desired number.
     fn is_being_scaled(&self) -> bool {
         let active = self.sets.active_at().into_iter().map(|at| &self.sets.all()[at]);
         active.filter_map(desired_before).any(|desired| desired != self.limits.desired)
@@ -115,7 +115,7 @@ impl<'a> Rollout<'a> {
         self.clean_up_if_complete().await
     }
 
-    /// Whether a pod of an old template may still run, also one that is being deleted.
+    /// Returns whether a pod of an old template may still run, including pods being deleted.
     fn old_pods_are_there(&self, pods: &Lister<Pod>) -> Result<bool, Error> {
         for set in self.sets.old() {
             if set.status.replicas > 0 {
@@ -130,7 +130,7 @@ impl<'a> Rollout<'a> {
         Ok(false)
     }
 
-    /// Brings the sizes to what is asked for, without going on with a rollout.
+    /// Brings the sizes to the desired number, without continuing a rollout.
     async fn scale(&mut self) -> Result<(), Error> {
         if let Some(at) = self.sets.only_active_or_newest() {
             return self.resize(at, self.limits.desired).await;
@@ -161,7 +161,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    /// Gives a replica set its size, and notes what for.
+    /// Scales a replica set, and records the limits in its annotations.
     async fn resize(&mut self, at: usize, replicas: i32) -> Result<(), Error> {
         let set = &self.sets.all()[at];
         let mut sized = set.clone();
@@ -184,7 +184,7 @@ impl<'a> Rollout<'a> {
         self.cx.event(&self.deployment).normal("ScalingReplicaSet", note);
     }
 
-    /// Brings the notes on the replica set of the template up to date; without one, makes it if
+    /// Updates the annotations of the new replica set. If it does not exist, creates it if
     /// `is_wanted`.
     async fn prepare_new(&mut self, is_wanted: bool) -> Result<(), Error> {
         match (self.sets.new_at(), self.sets.newest()) {
@@ -220,8 +220,8 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// The name is taken: by the very replica set, which the cache does not show yet, or by one
-    /// that has it by chance.
+    /// Handles a name that is taken: by this very replica set, which the cache does not show yet,
+    /// or by a different one.
     async fn meet(&mut self, wanted: &ReplicaSet, refused: Error) -> Result<(), Error> {
         let namespace = self.cx.key().namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(namespace, &wanted.name_any());
@@ -251,8 +251,8 @@ impl<'a> Rollout<'a> {
         note_new_set(&self.deployment, &mut self.conditions, &name, is_created, self.now);
     }
 
-    /// The deployment has the revision of its newest replica set. It is written with the status, as
-    /// upstream does: a change of the annotations alone would be a new generation.
+    /// Sets the deployment's revision to that of its newest replica set. It is written with the
+    /// status, as upstream does: a change of the annotations alone would be a new generation.
     async fn note_revision(&mut self) -> Result<(), Error> {
         let Some(new) = self.sets.newest() else { return Ok(()) };
         let revision = revision(new).to_string();
@@ -280,8 +280,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Deletes old replica sets beyond the limit of the history, those of the oldest revisions
-    /// first.
+    /// Deletes old replica sets beyond the history limit, oldest revisions first.
     async fn clean_up(&mut self) -> Result<(), Error> {
         let Some(limit) = self.deployment.spec.revision_history_limit else { return Ok(()) };
         let mut old: Vec<&ReplicaSet> =
@@ -290,7 +289,7 @@ impl<'a> Rollout<'a> {
         old.sort_by_key(|set| revision(set));
         let surplus: Vec<_> = old.into_iter().take(surplus).filter(|set| is_empty(set)).collect();
         if !surplus.is_empty() {
-            // A newer version of it may keep more, or go back to one of these.
+            // A newer version of the deployment may keep more, or roll back to one of these.
             self.cx.confirm(&self.deployment).await?;
         }
         let in_this_version = WriteOptions::new().same_version();
@@ -300,7 +299,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    /// Writes the status; with a judgement of the rollout if one is under way.
+    /// Writes the status, and evaluates the progress if a rollout is under way.
     async fn write_status(self, is_rollout: bool) -> Result<Action, Error> {
         let Self { deployment, sets, now, .. } = &self;
         let mut status = counted(deployment, self.conditions.clone(), sets, *now);
@@ -315,7 +314,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// Whether a replica set has no pods, is to have none, and knows it.
+/// Returns whether a replica set has no pods, wants none, and its status is up to date.
 fn is_empty(set: &ReplicaSet) -> bool {
     set.replicas() == 0
         && set.status.replicas == 0

@@ -1,5 +1,4 @@
-//! The replica sets of a deployment: the one of its template, which is the new one, and the old
-//! ones.
+//! The replica sets of a deployment: the new one, which has the current template, and the old ones.
 
 use kube::ResourceExt as _;
 
@@ -9,19 +8,19 @@ use crate::objects::ReplicaSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sets {
     all: Vec<ReplicaSet>,
-    /// Where the one of the template is.
+    /// The index of the new one.
     new: Option<usize>,
 }
 
 impl Sets {
-    /// Of several that have the template, which an accident may lead to, the oldest is the new one.
+    /// If several have the template, which can happen by accident, the oldest is the new one.
     pub(super) fn of(mut all: Vec<ReplicaSet>, has_template: impl Fn(&ReplicaSet) -> bool) -> Self {
         all.sort_by_cached_key(|set| (set.creation_timestamp(), set.name_any()));
         let new = all.iter().position(has_template);
         Self { all, new }
     }
 
-    /// Adds the one of the template.
+    /// Adds the new replica set.
     pub(super) fn add_new(&mut self, set: ReplicaSet) {
         self.new = Some(self.all.len());
         self.all.push(set);
@@ -31,7 +30,7 @@ impl Sets {
         &self.all
     }
 
-    /// The place of the new one, which has the template.
+    /// Returns the index of the new one.
     pub(super) fn new_at(&self) -> Option<usize> {
         self.new
     }
@@ -40,7 +39,7 @@ impl Sets {
         self.new.map(|at| &self.all[at])
     }
 
-    /// The places of the old ones.
+    /// Returns the indexes of the old ones.
     pub(super) fn old_at(&self) -> Vec<usize> {
         (0..self.all.len()).filter(|at| Some(*at) != self.new).collect()
     }
@@ -50,12 +49,12 @@ impl Sets {
         self.all.iter().enumerate().filter(move |(at, _)| Some(*at) != new).map(|(_, set)| set)
     }
 
-    /// The places of those that are asked to have pods.
+    /// Returns the indexes of those with a desired size above zero.
     pub(super) fn active_at(&self) -> Vec<usize> {
         (0..self.all.len()).filter(|at| self.all[*at].replicas() > 0).collect()
     }
 
-    /// The places of old ones among them.
+    /// Returns the indexes of the old ones with a desired size above zero.
     pub(super) fn old_active_at(&self) -> Vec<usize> {
         self.active_at().into_iter().filter(|at| Some(*at) != self.new).collect()
     }
@@ -64,8 +63,8 @@ impl Sets {
         self.all[at] = set;
     }
 
-    /// The one to be scaled when nothing else is going on: the only one with pods, or the newest if
-    /// none has any.
+    /// Returns the one to scale outside of a rollout: the only one with pods, or the newest if none
+    /// has any.
     pub(super) fn only_active_or_newest(&self) -> Option<usize> {
         match self.active_at()[..] {
             [] => self.new.or_else(|| self.all.len().checked_sub(1)),

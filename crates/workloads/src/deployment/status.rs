@@ -1,4 +1,4 @@
-//! The status of a deployment: counts from its replica sets, and how its rollout gets on.
+//! The status of a deployment: counts from its replica sets, and the progress of its rollout.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::sets::Sets;
 use crate::clock::until;
 use crate::objects::{Condition, Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus};
 
-/// Deadlines of this many seconds are none.
+/// A deadline of this many seconds means no deadline.
 const NO_DEADLINE: i32 = i32::MAX;
 
-/// What the replica sets say together, and whether that is enough.
+/// Sums up the statuses of the replica sets, and sets the `Available` condition.
 pub(super) fn counted(
     deployment: &Deployment,
     conditions: Vec<Condition>,
@@ -57,7 +57,7 @@ fn with_availability(
     conditions
 }
 
-/// Says in `status` how the rollout gets on.
+/// Sets the `Progressing` condition.
 pub(super) fn judge_progress(
     deployment: &Deployment,
     status: &mut DeploymentStatus,
@@ -92,8 +92,7 @@ pub(super) fn judge_progress(
     status.conditions = conditions;
 }
 
-/// When to look again, because the deadline has passed then: never, if the rollout is over one way
-/// or the other.
+/// Returns when to check the progress deadline; `None` if the rollout has ended.
 pub(super) fn deadline_in(
     deployment: &Deployment,
     status: &DeploymentStatus,
@@ -106,11 +105,11 @@ pub(super) fn deadline_in(
     {
         return None;
     }
-    // Times are stored in whole seconds: one more is never too early.
+    // Times are stored in whole seconds: with one more, the check is never early.
     Some(until(now, current.last_update_time.as_ref()?, deadline) + Duration::from_secs(1))
 }
 
-/// Notes that the deployment was paused or resumed, so that a pause does not count against the
+/// Records that the deployment was paused or resumed, so that a pause does not count against the
 /// deadline.
 pub(super) fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition>, now: Timestamp) {
     let is_paused = deployment.spec.paused == Some(true);
@@ -127,7 +126,7 @@ pub(super) fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition
     set(conditions, PROGRESSING, Truth::Unknown, why, message.to_owned(), now);
 }
 
-/// Notes that the replica set of the template was made, or was there already.
+/// Records that the new replica set was created or found.
 pub(super) fn note_new_set(
     deployment: &Deployment,
     conditions: &mut Vec<Condition>,
@@ -147,7 +146,7 @@ pub(super) fn note_new_set(
     }
 }
 
-/// Whether all pods are of the newest template, and available.
+/// Returns whether all pods have the newest template and are available.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let desired = Limits::of(deployment).desired;
     [status.updated_replicas, status.replicas, status.available_replicas]
@@ -156,7 +155,7 @@ pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// Whether more is new, ready or available, or less is old, than before.
+/// Returns whether more pods are new, ready or available, or fewer are old, than before.
 fn is_progress(before: &DeploymentStatus, status: &DeploymentStatus) -> bool {
     let old = |status: &DeploymentStatus| {
         status.replicas.unwrap_or(0) - status.updated_replicas.unwrap_or(0)
@@ -181,7 +180,7 @@ fn is_out_of_time(current: &Condition, deadline: i32, now: Timestamp) -> bool {
     }
 }
 
-/// Whether a deadline counts: not for what is complete, nor for what is paused.
+/// Returns whether the deadline applies: not to a complete rollout, nor to a paused one.
 fn is_under_way(why: &str) -> bool {
     ![reason::COMPLETE, reason::TIMED_OUT, reason::PAUSED].contains(&why)
 }
@@ -191,7 +190,7 @@ fn deadline(deployment: &Deployment) -> Option<i32> {
     deployment.spec.progress_deadline_seconds.filter(|seconds| *seconds != NO_DEADLINE)
 }
 
-/// Pods on their way out, if every replica set says how many it has.
+/// Returns the number of terminating pods, if every replica set reports it.
 fn terminating(sets: &Sets) -> Option<i32> {
     let count = |set: &ReplicaSet| set.status.terminating_replicas;
     sets.all().iter().map(count).sum()

@@ -1,4 +1,4 @@
-//! Pod templates: which replica set has which, and what a new one is called.
+//! Pod templates: comparing them, and naming the replica set of a new one.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::objects::{Deployment, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 /// The label that tells the pods of one template from those of another.
 pub(crate) const HASH_LABEL: &str = "pod-template-hash";
 
-/// Without vowels, and without what looks like one: so that no name becomes a word.
+/// Without vowels and the digits that resemble them, so that no name contains a word.
 pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// How long a hash is.
+/// The length of a hash.
 const HASH_LENGTH: usize = 10;
 
-/// A hash of the template, and of how often its hash was taken already: ten letters and digits.
+/// Returns ten letters and digits: a hash of the template and of the number of collisions.
 ///
 /// FNV-1a over the JSON. Upstream hashes a dump of Go's structures instead, so the hashes differ;
 /// the replica set of a template is found by comparing templates, and never by its hash.
@@ -36,12 +36,12 @@ pub(super) fn hash(template: &Value, collisions: i32) -> String {
     (0..HASH_LENGTH).map(letter).collect()
 }
 
-/// Whether two templates make the same pods, but for the hash in their labels.
+/// Returns whether two templates are equal except for the hash label.
 pub(super) fn is_same(one: &Value, two: &Value) -> bool {
     without_hash(one) == without_hash(two)
 }
 
-/// The replica set for the deployment's template, of no size yet.
+/// Returns a replica set for the deployment's template, with no size yet.
 ///
 /// # Errors
 /// If the deployment was not read from a server.
@@ -71,7 +71,7 @@ pub(super) fn new_replica_set(deployment: &Deployment) -> Result<ReplicaSet, Own
     })
 }
 
-/// The labels that a template gives to pods.
+/// Returns the labels that a template gives to pods.
 pub(crate) fn labels(template: &Value) -> BTreeMap<String, String> {
     let labels = template["metadata"]["labels"].as_object().into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
@@ -85,7 +85,7 @@ fn without_hash(template: &Value) -> Value {
     template
 }
 
-/// The FNV-1a hash, of 64 bits.
+/// The 64-bit FNV-1a hash.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -101,7 +101,7 @@ impl Fnv {
         }
     }
 
-    /// Adds a value in the order of its keys, whatever order they are held in.
+    /// Adds a value with its keys sorted.
     fn add_value(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {

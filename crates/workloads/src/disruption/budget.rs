@@ -1,4 +1,4 @@
-//! What a budget allows, from its spec and the pods that it selects. Nothing here asks anybody.
+//! What a budget allows, computed from its spec and the pods that it selects. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::objects::{
 };
 use crate::pod::{is_deleted, is_ready};
 
-/// How long a pod whose eviction was allowed counts as gone, although nobody has deleted it yet.
-/// As upstream.
+/// How long a pod with a granted eviction counts as gone although it was not deleted yet. As
+/// upstream.
 const DELETION_TIMEOUT_SECONDS: i32 = 120;
 
 const CONDITION: &str = "DisruptionAllowed";
 
-/// How many pods there are to be, and how many of them healthy.
+/// The expected number of pods, and how many of them must be healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     expected: i32,
     healthy: i32,
 }
 
-/// `pods` is how many there are. `scale` is how many their controllers want, which matters only for
-/// shares of them.
+/// Computes the numbers that the spec asks for. `pods` is how many there are; `scale` returns how
+/// many their controllers want, and is only called for percentages.
 ///
 /// # Errors
 /// Those of `scale`.
@@ -54,7 +54,7 @@ pub(super) fn wanted(
     Ok(Wanted { expected, healthy: healthy.max(0) })
 }
 
-/// The status that follows, and after which time it has to be looked at again.
+/// Returns the new status, and after which time to recompute it.
 pub(super) fn judged(
     budget: &DisruptionBudget,
     pods: &[Arc<Pod>],
@@ -83,7 +83,7 @@ pub(super) fn judged(
     (status, again)
 }
 
-/// The status of a budget that cannot be judged: nothing may be evicted.
+/// Returns the status of a budget that cannot be computed: nothing may be evicted.
 pub(super) fn failed(
     budget: &DisruptionBudget,
     why: &str,
@@ -96,8 +96,8 @@ pub(super) fn failed(
     status
 }
 
-/// The pods whose eviction was allowed and that are still to go; and how long the first of them
-/// counts.
+/// Returns the pods with a granted eviction that are not deleted yet, and how long the first of
+/// them still counts.
 fn still_expected(
     disrupted: &BTreeMap<String, Time>,
     pods: &[Arc<Pod>],
@@ -116,7 +116,7 @@ fn still_expected(
     (left, again)
 }
 
-/// The time of the transition moves only if the status of the condition does.
+/// The transition time changes only with the status of the condition.
 fn set_condition(
     status: &mut DisruptionBudgetStatus,
     is_allowed: &str,

@@ -1,7 +1,7 @@
-//! The slices that a service should have, and what has to change for that.
+//! The slices that a service should have, and the changes that lead there.
 //!
-//! One slice for each family of addresses and each set of ports, and another for every hundred
-//! endpoints. A service without endpoints has an empty one.
+//! One slice for each address family and set of ports, and another for every hundred endpoints. A
+//! service without endpoints has an empty slice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use windlass::reconciler::{OwnershipError, owner_reference};
 use super::endpoint::{endpoint, ports};
 use crate::objects::{Endpoint, EndpointPort, EndpointSlice, Node, Pod, Service};
 
-/// Which service a slice is of.
+/// The service that a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// Who writes a slice.
+/// The controller that writes a slice.
 pub(super) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "endpointslice-controller.k8s.io";
-/// Whether the service has no address of its own.
+/// Marks the slices of a headless service.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
-/// The most endpoints of one slice: as upstream.
+/// The maximum number of endpoints in one slice: as upstream.
 const ENDPOINTS_MAX: usize = 100;
 
-/// A pod, and its node if there is an object for it.
+/// A pod, and its node if that has an object.
 pub(super) type Located = (Arc<Pod>, Option<Arc<Node>>);
 
-/// What to write.
+/// The writes to make.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) create: Vec<EndpointSlice>,
-    /// As it is, and as it is to be.
+    /// The slice as it is, and as it should be.
     pub(super) update: Vec<(Arc<EndpointSlice>, EndpointSlice)>,
     pub(super) delete: Vec<Arc<EndpointSlice>>,
 }
 
-/// Compares the slices that there are with those that there should be.
+/// Compares the existing slices with the desired ones.
 ///
 /// # Errors
 /// If the service was not read from a server.
@@ -74,7 +74,7 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// The families of the service's addresses, as slices name them.
+/// Returns the address families of the service, as slices name them.
 fn families(service: &Service) -> Vec<&'static str> {
     let has = |family: &str| service.spec.ip_families.iter().any(|one| one == family);
     match (has("IPv4"), has("IPv6")) {
@@ -84,7 +84,7 @@ fn families(service: &Service) -> Vec<&'static str> {
     }
 }
 
-/// The endpoints of each slice, with their ports.
+/// Returns the endpoints of each slice, with their ports.
 fn groups(
     service: &Service,
     pods: &[Located],

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use crate::objects::{Conditions, Endpoint, EndpointPort, Node, Pod, Service};
 use crate::pod::{is_deleted, is_finished, is_ready};
 
-/// Whether the pod is somewhere: it has an address, and has not ended.
+/// Returns whether the pod has an address and has not ended.
 pub(super) fn has_place(pod: &Pod) -> bool {
     !is_finished(pod) && !pod.status.pod_ips.is_empty()
 }
 
-/// The endpoint that the pod is; without addresses, if it has none of this family.
+/// Returns the endpoint of the pod, without addresses if it has none of this family.
 pub(super) fn endpoint(
     service: &Service,
     pod: &Pod,
@@ -42,7 +42,7 @@ pub(super) fn endpoint(
     }
 }
 
-/// The ports of the service as this pod has them. One that it lacks is left out.
+/// Returns the ports of the service on this pod. A named port that the pod lacks is left out.
 pub(super) fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     let ports = service.spec.ports.iter().filter_map(|port| {
         let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
@@ -61,7 +61,7 @@ pub(super) fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     ports.collect()
 }
 
-/// A pod with a subdomain has a name there.
+/// Returns the DNS name of a pod in the service's subdomain.
 fn hostname(service: &Service, pod: &Pod) -> Option<String> {
     let hostname = pod.spec["hostname"].as_str().filter(|name| !name.is_empty())?;
     let is_there = pod.spec["subdomain"] == service.name_any();

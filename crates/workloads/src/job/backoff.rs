@@ -1,5 +1,5 @@
-//! How long a job waits before it tries again: ten seconds after the first failure, and twice as
-//! long after each that follows, until one succeeds.
+//! How long a job waits before it retries: ten seconds after the first failure, then twice as long
+//! each time, until a pod succeeds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::objects::Pod;
 
-/// The wait after the first failure, and the longest: as upstream.
+/// The first and the longest wait: as upstream.
 const FIRST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_mins(10);
 
@@ -21,7 +21,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// What it is once these pods have ended as well.
+    /// Returns the backoff after these pods have finished as well.
     pub(super) fn after(self, succeeded: &[Arc<Pod>], failed: &[Arc<Pod>]) -> Self {
         let last_success = succeeded.iter().filter_map(|pod| ended(pod)).max();
         let (before, counts) =
@@ -35,7 +35,7 @@ impl Backoff {
         }
     }
 
-    /// How long to wait.
+    /// Returns the remaining wait.
     pub(super) fn left(self, now: Timestamp) -> Duration {
         let Some(last) = self.last.filter(|_| self.failures > 0) else { return Duration::ZERO };
         let doublings = (self.failures - 1).min(16);
@@ -45,7 +45,7 @@ impl Backoff {
     }
 }
 
-/// When the last container of the pod has ended, or else when it was deleted, or made.
+/// Returns when the last container of the pod ended; else when it was deleted, or created.
 fn ended(pod: &Pod) -> Option<Timestamp> {
     let time = |status: &Value| -> Option<Timestamp> {
         status["state"]["terminated"]["finishedAt"].as_str()?.parse().ok()

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use crate::clock::stored;
 use crate::objects::Condition;
 
-/// Whether the job is to have no pods for now.
+/// Whether the job is suspended.
 pub(super) const SUSPENDED: &str = "Suspended";
 
-/// Sets a condition; returns whether that changed something. One that is not there is not made
-/// only to say that it is false.
+/// Sets a condition; returns whether anything changed. A missing condition is not added with status
+/// `False`.
 pub(super) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,

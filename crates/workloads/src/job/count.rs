@@ -1,8 +1,8 @@
-//! Who is counted: every pod that has ended, exactly once.
+//! Counts every finished pod exactly once.
 //!
-//! Two steps, with a write of the status between them. [`note`] puts the uids of pods that have
-//! ended into the status, and says whose finalizer may go. [`settle`] counts those that have lost
-//! theirs. A run that breaks off anywhere leaves a status from which the next one goes on.
+//! Two steps, with a status write between them. [`note`] adds the uids of finished pods to the
+//! status, and returns the pods to release. [`settle`] counts those that have lost their finalizer.
+//! A run that stops anywhere leaves a status from which the next one continues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::verdict::Verdict;
 use crate::objects::{Job, JobStatus, Pod};
 use crate::pod::{SUCCEEDED, phase};
 
-/// Pods that one run counts at most, so that the status stays small: as upstream.
+/// The maximum number of pods that one run counts, to keep the status small: as upstream.
 const UNCOUNTED_MAX: usize = 500;
 
-/// Notes the pods that have ended, and returns those that need not be held any more. `pods` are in
-/// the order of their indexes.
+/// Records the finished pods, and returns those whose finalizer may be removed. `pods` are ordered
+/// by index.
 pub(super) fn note(
     job: &Job,
     status: &mut JobStatus,
@@ -37,7 +37,7 @@ pub(super) fn note(
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let noted = status.uncounted_terminated_pods.get_or_insert_default();
         let has_place = !job.is_indexed() || index(job, pod).is_some();
-        // What still runs when a job fails has failed, too.
+        // Pods still running when a job fails count as failed.
         let fails = has_failed || verdict.is_some_and(|verdict| !verdict.is_success);
         if has_succeeded && !noted.failed.contains(&uid) {
             match index(job, pod) {
@@ -56,7 +56,7 @@ pub(super) fn note(
     released
 }
 
-/// Counts the pods that were noted and are not held any more.
+/// Counts the recorded pods that no longer have the finalizer.
 pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
     let noted = status.uncounted_terminated_pods.get_or_insert_default();
     let counted = |uids: &mut Vec<String>| {
@@ -69,7 +69,7 @@ pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
     status.failed = non_zero(status.failed.unwrap_or(0).saturating_add(failed));
 }
 
-/// Whether all that was noted is counted.
+/// Returns whether all recorded pods are counted.
 pub(super) fn is_settled(status: &JobStatus) -> bool {
     let noted = status.uncounted_terminated_pods.as_ref();
     noted.is_none_or(|noted| noted.succeeded.is_empty() && noted.failed.is_empty())
@@ -81,7 +81,7 @@ fn add(uids: &mut Vec<String>, uid: String) {
     }
 }
 
-/// A count that the server leaves out if it is zero.
+/// Returns `None` for zero: the server omits zeros.
 pub(super) fn non_zero(pods: i32) -> Option<i32> {
     (pods != 0).then_some(pods)
 }
@@ -128,7 +128,7 @@ mod tests {
         let released = note(&job, &mut status, &pods, None);
         assert_eq!(names(&released), ["good", "bad"]);
         assert_eq!((status.succeeded, is_settled(&status)), (None, false));
-        // Only one of them could be let go.
+        // Only one finalizer could be removed.
         settle(&mut status, &BTreeSet::from(["bad".to_owned()]));
         assert_eq!((status.succeeded, status.failed, is_settled(&status)), (Some(1), None, false));
         settle(&mut status, &BTreeSet::new());
@@ -136,7 +136,7 @@ mod tests {
             (status.succeeded, status.failed, is_settled(&status)),
             (Some(1), Some(1), true)
         );
-        // Noted twice is counted once.
+        // A pod that is recorded twice is counted once.
         let again = note(&job, &mut status, &pods[1..2], None);
         note(&job, &mut status, &pods[1..2], None);
         assert_eq!((again.len(), noted(&status).failed.len()), (1, 1));

@@ -1,4 +1,4 @@
-//! How many pods a job should have, and which are too many.
+//! How many pods a job should have, and which are surplus.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use super::tally::{Tally, count};
 use crate::objects::{Job, Pod};
 use crate::replica_set::ranking::to_delete;
 
-/// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
+/// The maximum number of pods that one run creates or deletes, so that other jobs get their turn:
+/// as upstream.
 const BURST: usize = 500;
 
 /// What to do about the number of pods.
 #[derive(Clone, Debug)]
 pub(super) enum Demand {
-    /// It is right.
+    /// The number is right.
     Met,
-    /// These are too many. They do not count as failed.
+    /// These are surplus. They do not count as failed.
     Less(Vec<Arc<Pod>>),
-    /// So many are missing; of an indexed job, one for each of these indexes.
+    /// As many as there are entries are missing; for an indexed job, one for each of these indexes.
     More(Vec<Option<i32>>),
-    /// Some are missing, but the last ones failed: it is too early for new ones.
+    /// Some are missing, but the last ones failed, so new ones have to wait this long.
     Later(Duration),
 }
 
@@ -47,26 +48,27 @@ pub(super) fn of(job: &Job, tally: &Tally, backoff: Backoff, now: Timestamp) -> 
     Demand::More(new_pods(job, tally, missing.min(BURST)))
 }
 
-/// How many pods should be active.
+/// Returns how many pods should be active.
 fn wanted(job: &Job, tally: &Tally) -> i32 {
     if job.is_suspended() {
         return 0;
     }
     match job.spec.completions {
         Some(completions) => (completions - tally.succeeded).clamp(0, job.parallelism()),
-        // Once one has succeeded, those that run may end, and no others come.
+        // Once one has succeeded, the running ones may finish, and no new ones are created.
         None if tally.succeeded > 0 => count(tally.active.len()),
         None => job.parallelism(),
     }
 }
 
-/// At least `excess` pods, and of an indexed job those whose index is not theirs alone.
+/// Returns at least `excess` pods; for an indexed job, also those that share an index with another
+/// pod.
 fn surplus(job: &Job, active: &[Arc<Pod>], excess: usize) -> Vec<Arc<Pod>> {
     let mut surplus = Vec::new();
     let mut rest = active.to_vec();
     if job.is_indexed() && !job.is_suspended() {
         let mut taken = std::collections::BTreeSet::new();
-        // The ranking begins with the pod to delete first. Reversed, each index keeps its best pod.
+        // The ranking starts with the pod to delete first. Reversed, each index keeps its best pod.
         let mut ranked = to_delete(rest, active.len());
         ranked.reverse();
         rest = Vec::new();
@@ -83,7 +85,7 @@ fn surplus(job: &Job, active: &[Arc<Pod>], excess: usize) -> Vec<Arc<Pod>> {
     surplus
 }
 
-/// The lowest indexes that neither succeeded nor have a pod, or pods without one.
+/// Returns the lowest indexes that have neither succeeded nor a pod; without indexes, `None`s.
 fn new_pods(job: &Job, tally: &Tally, missing: usize) -> Vec<Option<i32>> {
     if !job.is_indexed() {
         return vec![None; missing];
@@ -125,7 +127,7 @@ mod tests {
         (0..count).map(|at| pod(&format!("p{at}"), 0, "Running")).collect()
     }
 
-    /// `+2` for two pods that are missing, `-p1` for one that is too many, `0` for neither.
+    /// `+2` for two missing pods, `-p1` for a surplus one, `0` for neither.
     fn demand(job: &Job, tally: &Tally) -> String {
         let now = "2026-01-01T00:00:00Z".parse().expect("a time");
         match of(job, tally, Backoff::default(), now) {

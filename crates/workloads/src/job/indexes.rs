@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// A set of numbers, as intervals in order that do not touch: what it takes does not depend on how
+/// A set of numbers as sorted intervals that do not touch, so that its size does not depend on how
 /// far they reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i32, i32)>);
 
 impl Indexes {
-    /// Reads them; those that are not below `bound` do not count, nor does what is no interval.
+    /// Parses a set. Indexes from `bound` on and invalid intervals are ignored.
     pub(super) fn parse(text: &str, bound: i32) -> Self {
         let mut indexes = Self::default();
         for part in text.split(',') {
@@ -42,14 +42,14 @@ impl Indexes {
         self.0 = rest;
     }
 
-    /// How many there are.
+    /// Returns the number of indexes.
     pub(super) fn len(&self) -> i32 {
         let total: i64 =
             self.0.iter().map(|(first, last)| i64::from(*last) - i64::from(*first) + 1).sum();
         i32::try_from(total).unwrap_or(i32::MAX)
     }
 
-    /// The first numbers below `bound` that are not in the set.
+    /// Returns the first numbers below `bound` that are not in the set.
     pub(super) fn first_missing(&self, count: usize, bound: i32) -> Vec<i32> {
         let mut missing = Vec::new();
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! The pods of a job: their finalizer, their index, and how a new one looks.
+//! The pods of a job: their finalizer, their index, and new ones.
 
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
@@ -9,21 +9,21 @@ use windlass::reconciler::{Error, RunContext};
 use crate::objects::{Job, Pod};
 use crate::pod::{FAILED, SUCCEEDED, from_template, is_deleted, phase};
 
-/// Holds a pod until it is counted.
+/// The finalizer of a pod that is not counted yet.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The index of a pod: an annotation, and a label.
+/// The index of a pod: both an annotation and a label.
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// The longest prefix of a generated name.
+/// The maximum length of the prefix of a generated name.
 const PREFIX_MAX: usize = 58;
 
-/// Whether the pod may still have to be counted.
+/// Returns whether the pod has the finalizer.
 pub(super) fn is_tracked(pod: &Pod) -> bool {
     pod.finalizers().iter().any(|finalizer| finalizer == TRACKING)
 }
 
-/// Sees to it that the pod will be counted.
+/// Adds the finalizer.
 pub(super) fn track(pod: &mut Pod) {
     if !is_tracked(pod) {
         pod.finalizers_mut().push(TRACKING.to_owned());
@@ -48,21 +48,21 @@ pub(super) async fn untrack(cx: &RunContext, pod: &Pod) -> Result<(), Error> {
     Ok(())
 }
 
-/// The index of the pod, if it is one of the job's.
+/// Returns the index of the pod, if it is within the job's completions.
 pub(super) fn index(job: &Job, pod: &Pod) -> Option<i32> {
     let index: i32 = pod.annotations().get(INDEX)?.parse().ok()?;
     (0..job.spec.completions.unwrap_or(0)).contains(&index).then_some(index)
 }
 
-/// Whether the pod counts as failed: also if it is deleted, unless the job waits for its end.
+/// Returns whether the pod counts as failed. A deleted pod does, unless the job waits for its end.
 pub(super) fn is_failed(job: &Job, pod: &Pod) -> bool {
     phase(pod) == FAILED || (!job.waits_for_end() && is_deleted(pod) && phase(pod) != SUCCEEDED)
 }
 
-/// A new pod; of an indexed job, for this index.
+/// Returns a new pod; for an indexed job, with this index.
 ///
 /// # Errors
-/// If the template has no metadata that can be read.
+/// If the metadata of the template cannot be read.
 pub(super) fn new_pod(job: &Job, index: Option<i32>) -> Result<Pod, Error> {
     let mut pod = from_template(&job.spec.template, job)?;
     track(&mut pod);
@@ -80,7 +80,7 @@ pub(super) fn new_pod(job: &Job, index: Option<i32>) -> Result<Pod, Error> {
     Ok(pod)
 }
 
-/// The generated name of a pod says its index, however long the name of the job is.
+/// Returns a name prefix that contains the index, however long the name of the job is.
 fn prefix(job: &ObjectMeta, index: i32) -> String {
     let end = format!("-{index}-");
     let mut name = job.name.clone().unwrap_or_default();
@@ -88,7 +88,7 @@ fn prefix(job: &ObjectMeta, index: i32) -> String {
     name + &end
 }
 
-/// Gives a container its index as a variable, unless it has one of that name.
+/// Sets the variable with the index, unless the container has one of that name.
 fn tell_index(container: &mut Value) {
     const NAME: &str = "JOB_COMPLETION_INDEX";
     let mut variables = container["env"].as_array().cloned().unwrap_or_default();

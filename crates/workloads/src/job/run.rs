@@ -1,4 +1,4 @@
-//! One run for one job: what the pure files decide, carried out.
+//! One run for one job: performs what the pure modules decide.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::pod::is_ready;
 /// A job in the middle of a run.
 pub(super) struct Run<'a> {
     cx: &'a RunContext,
-    /// As it is at the server.
+    /// The job as the server has it.
     job: Job,
     pods: Vec<Arc<Pod>>,
     backoff: Backoff,
     now: Timestamp,
-    /// The status as it is to be.
+    /// The status to write.
     status: JobStatus,
-    /// When to look again.
+    /// When to run again.
     again: Option<Duration>,
 }
 
-/// How many pods there are, once the run has made and deleted some.
+/// The number of pods after the run has created and deleted some.
 struct Counts {
     active: i32,
     ready: i32,
@@ -52,8 +52,8 @@ impl<'a> Run<'a> {
         Self { cx, job: job.clone(), pods, backoff, now, status: job.status.clone(), again: None }
     }
 
-    /// Makes and deletes pods, counts those that have ended, and says in the status where that
-    /// leads. Returns what is known of failures by then.
+    /// Creates and deletes pods, counts the finished ones, and writes the resulting status. Returns
+    /// the backoff, including new failures.
     pub(super) async fn advance(mut self) -> Result<(Backoff, Action), Error> {
         let tally = Tally::of(&self.job, &self.pods);
         if self.status.start_time.is_none() && !self.job.is_suspended() {
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
         Ok((self.backoff, self.again.map_or(Action::Done, Action::RequeueAfter)))
     }
 
-    /// Brings the number of pods to what it should be.
+    /// Creates or deletes pods to reach the wanted number.
     async fn manage(&mut self, tally: &Tally, counts: &mut Counts) -> Result<(), Error> {
         if self.job.metadata.deletion_timestamp.is_some() {
             return Ok(());
@@ -99,10 +99,10 @@ impl<'a> Run<'a> {
             Demand::Met => {}
             Demand::Later(wait) => self.again = self.again.into_iter().chain([wait]).min(),
             Demand::Less(pods) => {
-                // A newer version of the job may ask for more.
+                // A newer version of the job may want more.
                 self.cx.confirm(&self.job).await?;
                 for pod in pods {
-                    // So that it is not counted.
+                    // So that the pod is not counted.
                     untrack(self.cx, &pod).await?;
                     self.delete(&pod, counts).await?;
                 }
@@ -140,14 +140,14 @@ impl<'a> Run<'a> {
         } else {
             let (reason, message) = ("JobResumed", "Job resumed");
             if condition::set(conditions, SUSPENDED, false, reason, message, self.now) {
-                // The deadline counts from now on.
+                // The deadline starts now.
                 self.status.start_time = Some(stored(self.now));
                 self.cx.event(&self.job).normal("Resumed", message);
             }
         }
     }
 
-    /// Counts the pods that have ended, and ends the job if it is over and all are counted.
+    /// Counts the finished pods, and ends the job if it is over and all are counted.
     async fn account(&mut self, verdict: Option<&Verdict>) -> Result<(), Error> {
         let held = self.pods.iter().filter(|pod| is_tracked(pod));
         let mut held: BTreeSet<String> = held.filter_map(|pod| pod.metadata.uid.clone()).collect();
@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
         self.write().await
     }
 
-    /// Says that the job is over, unless pods are still going or have to be counted.
+    /// Sets the final condition, unless pods still run or have to be counted.
     fn finish(&mut self, verdict: &Verdict) {
         if !is_settled(&self.status) || self.status.terminating.unwrap_or(0) > 0 {
             return;
@@ -198,7 +198,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Says what of the job is not done here, once.
+    /// Warns once about unsupported fields of the job.
     fn warn_of_what_is_missing(&self) {
         if self.job.status.start_time.is_some() || self.status.start_time.is_none() {
             return;

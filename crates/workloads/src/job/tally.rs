@@ -1,4 +1,4 @@
-//! What the pods of a job say: who runs, and who has ended.
+//! The pods of a job by state: which are active, and which have finished.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::pods::{index, is_failed, is_tracked};
 use crate::objects::{Job, Pod};
 use crate::pod::{SUCCEEDED, is_active, is_ready, is_terminating, phase};
 
-/// The pods of a job, by what has become of them.
+/// The pods of a job, by state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) active: Vec<Arc<Pod>>,
-    /// How many of the active ones are ready.
+    /// How many of the active pods are ready.
     pub(super) ready: i32,
     pub(super) terminating: Vec<Arc<Pod>>,
-    /// How many succeeded, counted or not; of an indexed job, how many indexes.
+    /// How many succeeded, counted or not; for an indexed job, how many indexes.
     pub(super) succeeded: i32,
     /// How many failed, counted or not.
     pub(super) failed: i32,
     /// Those that have succeeded since the last run.
     pub(super) newly_succeeded: Vec<Arc<Pod>>,
     pub(super) newly_failed: Vec<Arc<Pod>>,
-    /// Indexes that have succeeded, if there are indexes.
+    /// The succeeded indexes of an indexed job.
     pub(super) done: Indexes,
 }
 
@@ -64,20 +64,20 @@ impl Tally {
     }
 }
 
-/// The indexes that the status says have succeeded.
+/// Returns the succeeded indexes in the status.
 pub(super) fn done_before(job: &Job) -> Indexes {
     let text = job.status.completed_indexes.as_deref().unwrap_or_default();
     Indexes::parse(text, job.spec.completions.unwrap_or(0))
 }
 
-/// How often the containers of pods that run were started again.
+/// Returns how often the containers of running pods were restarted.
 pub(super) fn restarts(pods: &[Arc<Pod>]) -> i64 {
     let running = pods.iter().filter(|pod| !crate::pod::is_finished(pod));
     let statuses = running.flat_map(|pod| &pod.status.container_statuses);
     statuses.filter_map(|status| status["restartCount"].as_i64()).sum()
 }
 
-/// The pods by name, for what must not depend on the order of the cache.
+/// Sorts the pods by name, so that nothing depends on the order of the cache.
 pub(super) fn sort(job: &Job, pods: &mut [Arc<Pod>]) {
     pods.sort_by_cached_key(|pod| (index(job, pod), pod.name_any()));
 }
@@ -131,7 +131,7 @@ mod tests {
         ]);
         let tally = Tally::of(&job(&json!({}), &status), &pods);
         assert_eq!((tally.succeeded, tally.newly_succeeded.len()), (4, 1));
-        // One in the status, one that is noted, one that failed, one that was deleted.
+        // One in the status, one recorded, one that failed, one that was deleted.
         assert_eq!((tally.failed, tally.newly_failed.len()), (4, 2));
         assert_eq!((tally.active.len(), tally.terminating.len()), (1, 1));
         let patient = job(&json!({"podReplacementPolicy": "Failed"}), &status);

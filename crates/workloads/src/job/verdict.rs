@@ -11,11 +11,11 @@ use crate::objects::{Condition, Job, Pod};
 
 /// Enough pods have succeeded.
 pub(crate) const COMPLETE: &str = "Complete";
-/// Too many pods have failed, or it took too long.
+/// Too many pods have failed, or the deadline has passed.
 pub(crate) const FAILED: &str = "Failed";
-/// It will be complete, as soon as all pods are gone or counted.
+/// The job will be complete once all pods have ended and are counted.
 pub(super) const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
-/// It will have failed, as soon as all pods are gone or counted.
+/// The job will have failed once all pods have ended and are counted.
 pub(super) const FAILURE_TARGET: &str = "FailureTarget";
 
 /// How a job ends.
@@ -36,13 +36,13 @@ impl Verdict {
         Self { is_success, reason: text(&condition.reason), message: text(&condition.message) }
     }
 
-    /// The conditions that say so: until the pods are counted, and from then on.
+    /// Returns its conditions: the one until all pods are counted, and the final one.
     pub(super) fn conditions(&self) -> (&'static str, &'static str) {
         if self.is_success { (SUCCESS_CRITERIA_MET, COMPLETE) } else { (FAILURE_TARGET, FAILED) }
     }
 }
 
-/// Whether it was over before, or has failed now.
+/// Returns the verdict that the status already states, or the one that is reached now.
 pub(super) fn of(
     job: &Job,
     started: Option<&Time>,
@@ -67,9 +67,9 @@ pub(super) fn of(
     None
 }
 
-/// Whether enough pods have succeeded, and none runs any more.
+/// Returns success if enough pods have succeeded and none runs any more.
 pub(super) fn success(job: &Job, succeeded: i32, active: i32) -> Option<Verdict> {
-    // Without a number of completions, one that succeeds speaks for all.
+    // Without `completions`, one success is enough.
     let wanted = job.spec.completions.unwrap_or(1);
     (succeeded >= wanted && active == 0).then(|| Verdict {
         is_success: true,
@@ -78,7 +78,7 @@ pub(super) fn success(job: &Job, succeeded: i32, active: i32) -> Option<Verdict>
     })
 }
 
-/// How long the job may still be active; `None` if there is no limit.
+/// Returns how long the job may still be active; `None` if there is no limit.
 pub(super) fn deadline_in(job: &Job, started: Option<&Time>, now: Timestamp) -> Option<Duration> {
     let limit = job.spec.active_deadline_seconds.filter(|_| !job.is_suspended())?;
     let limit = Duration::from_secs(u64::try_from(limit).unwrap_or(0));
@@ -86,7 +86,7 @@ pub(super) fn deadline_in(job: &Job, started: Option<&Time>, now: Timestamp) -> 
     Some(Duration::try_from(end.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// Pods that are started again on their nodes do not fail; their restarts count instead.
+/// Pods that are restarted in place do not fail; their restarts count instead.
 fn has_restarted_too_often(job: &Job, pods: &[Arc<Pod>]) -> bool {
     if job.spec.template["spec"]["restartPolicy"] != "OnFailure" {
         return false;

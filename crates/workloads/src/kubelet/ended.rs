@@ -1,5 +1,5 @@
-//! The status of a pod whose containers are said to have ended: for good, or until they are started
-//! again.
+//! The status of a pod whose simulated containers have ended: for good, or until they are
+//! restarted.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::clock::stored;
 use crate::objects::{Pod, PodStatus};
 use crate::pod::{FAILED, SUCCEEDED, is_deleted};
 
-/// The code of a container that could not be run.
+/// The exit code of a container that could not be started.
 const CANNOT_RUN: i32 = 128;
 
-/// The pod's status when its containers have ended with this code, or could not run for this
-/// reason.
+/// Returns the pod's status after its containers ended with this exit code, or could not be started
+/// for this reason.
 pub(super) fn status(pod: &Pod, ending: &Result<i32, String>, now: Timestamp) -> PodStatus {
     let mut status = pod.status.clone();
     let code = *ending.as_ref().unwrap_or(&CANNOT_RUN);

@@ -1,7 +1,7 @@
-//! What comes next in the life of a pod, and after how long.
+//! The next change in the life of a pod, and the delay before it.
 //!
-//! Pods that are to run for ever do. Others end by themselves after a while, and succeed. Two
-//! annotations on a pod, or on the template that it comes from, say otherwise.
+//! Pods with `restartPolicy: Always` run forever. Others end after a while, and succeed. Two
+//! annotations on a pod or its template override this.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use super::Pace;
 use crate::objects::Pod;
 use crate::pod::{PENDING, RUNNING, node, phase};
 
-/// With which code the containers of a pod end: `"1"` for one that fails. Pods that are to run for
-/// ever do so, too, unless this says how they end.
+/// The exit code of the pod's containers: `"1"` for one that fails. Pods with `restartPolicy:
+/// Always` end as well if this is set.
 pub(crate) const EXIT_CODE: &str = "workloads.windlass.rs/exit-code";
 
 /// How many seconds a pod runs before it ends, or `forever`.
 pub(crate) const RUN_SECONDS: &str = "workloads.windlass.rs/run-seconds";
 
-/// The code of a container that was killed.
+/// The exit code of a killed container.
 pub(super) const KILLED: i32 = 137;
 
-/// How long a container waits before it is started again: as a kubelet does it, ten seconds after
-/// the first time, twice as long each time, and at most five minutes.
+/// The restart backoff, as in the kubelet: ten seconds after the first end, twice as long each
+/// time, at most five minutes.
 const RESTART_FIRST: Duration = Duration::from_secs(10);
 const RESTART_LONGEST: Duration = Duration::from_mins(5);
 
-/// The next thing to happen to a pod.
+/// The next change of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Its containers run.
+    /// Its containers start.
     Start,
     /// They end.
     End,
-    /// They run again.
+    /// They are restarted.
     Restart,
 }
 
-/// What comes next, and after how long; `None` if nothing does.
+/// Returns the next change and the delay before it; `None` if there is none.
 pub(super) fn next(pod: &Pod, pace: Pace) -> Option<(Next, Duration)> {
     node(pod)?;
     match phase(pod) {
@@ -49,10 +49,10 @@ pub(super) fn next(pod: &Pod, pace: Pace) -> Option<(Next, Duration)> {
     }
 }
 
-/// The code with which the pod ends.
+/// Returns the exit code with which the pod ends.
 ///
 /// # Errors
-/// What is wrong with the annotation, if it is no number. Then the pod fails.
+/// The reason why the annotation is not a valid number. Then the pod fails.
 pub(super) fn ending(pod: &Pod) -> Result<i32, String> {
     match pod.annotations().get(EXIT_CODE) {
         None => Ok(0),
@@ -63,7 +63,7 @@ pub(super) fn ending(pod: &Pod) -> Result<i32, String> {
     }
 }
 
-/// Whether the containers are started again after such an end.
+/// Returns whether the containers are restarted after this exit code.
 pub(super) fn is_restarted(pod: &Pod, code: i32) -> bool {
     match pod.spec["restartPolicy"].as_str() {
         Some("Never") => false,
@@ -72,14 +72,14 @@ pub(super) fn is_restarted(pod: &Pod, code: i32) -> bool {
     }
 }
 
-/// How often the first container was started again.
+/// Returns how often the first container was restarted.
 pub(super) fn restarts(pod: &Pod) -> u32 {
     let first = pod.status.container_statuses.first();
     let count = first.and_then(|status| status["restartCount"].as_u64()).unwrap_or(0);
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// How long the pod runs; `None` if it does not end.
+/// Returns how long the pod runs; `None` if it does not end.
 fn run_time(pod: &Pod, pace: Pace) -> Option<Duration> {
     let annotations = pod.annotations();
     let is_ending = pod.spec["restartPolicy"].as_str().is_some_and(|policy| policy != "Always");

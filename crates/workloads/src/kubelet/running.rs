@@ -1,4 +1,4 @@
-//! The status of a pod whose containers are said to run.
+//! The status of a pod whose simulated containers run.
 
 use std::net::Ipv4Addr;
 
@@ -9,11 +9,11 @@ use crate::clock::stored;
 use crate::objects::{Address, Condition, Pod, PodStatus};
 use crate::pod::RUNNING;
 
-/// The conditions that a kubelet sets, in its order; the scheduler's is the last.
+/// The conditions that a kubelet sets, in its order; the last is the scheduler's.
 const CONDITIONS: [&str; 4] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
-/// The pod's status when it runs on the node with the address `host`, and is ready since `now`.
-/// What it says otherwise stays, such as conditions of others.
+/// Returns the status of a pod that runs on the node with the address `host` and is ready since
+/// `now`. Everything else in the status is kept, such as the conditions of other controllers.
 pub(super) fn status(
     pod: &Pod,
     host: Ipv4Addr,
@@ -38,7 +38,7 @@ pub(super) fn status(
     }
 }
 
-/// The pod's status when its containers were started again.
+/// Returns the pod's status after its containers were restarted.
 pub(super) fn restarted(pod: &Pod, now: Timestamp) -> PodStatus {
     let mut status = pod.status.clone();
     status.conditions = all_true(status.conditions, now);
@@ -58,7 +58,7 @@ fn all_true(mut conditions: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
     conditions
 }
 
-/// A condition that has this status already keeps its time.
+/// A condition that already has this status keeps its time.
 pub(super) fn set_condition(
     conditions: &mut Vec<Condition>,
     kind: &str,

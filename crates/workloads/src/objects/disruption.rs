@@ -22,7 +22,7 @@ pub(crate) struct DisruptionBudget {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DisruptionBudgetSpec {
-    /// Without one, it selects no pod; an empty one selects all.
+    /// `None` selects no pod; an empty selector selects all.
     pub(crate) selector: Option<LabelSelector>,
     pub(crate) min_available: Option<Amount>,
     pub(crate) max_unavailable: Option<Amount>,
@@ -33,7 +33,7 @@ pub(crate) struct DisruptionBudgetSpec {
 pub(crate) struct DisruptionBudgetStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) observed_generation: Option<i64>,
-    /// The pods whose eviction was allowed, and when. The API server adds them.
+    /// The pods with a granted eviction, and its time. The API server adds them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) disrupted_pods: BTreeMap<String, Time>,
     #[serde(skip_serializing_if = "Option::is_none")]

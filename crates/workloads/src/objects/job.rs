@@ -64,8 +64,8 @@ pub(crate) struct JobStatus {
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// Pods that have ended, by uid, and may still have to be counted: those that have no finalizer any
-/// more are.
+/// Finished pods by uid that may still have to be counted. They are counted once they have lost
+/// their finalizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Uncounted {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,12 +77,12 @@ pub(crate) struct Uncounted {
 resource!(Job, NamespaceResourceScope, "batch", "v1", "Job", "jobs");
 
 impl Job {
-    /// How many pods may run at once.
+    /// Returns how many pods may run at once.
     pub(crate) fn parallelism(&self) -> i32 {
         self.spec.parallelism.unwrap_or(1).max(0)
     }
 
-    /// Whether each pod has an index, and each index has to succeed once.
+    /// Returns whether each pod has an index, and each index has to succeed once.
     pub(crate) fn is_indexed(&self) -> bool {
         self.spec.completion_mode.as_deref() == Some("Indexed")
     }
@@ -91,18 +91,18 @@ impl Job {
         self.spec.suspend == Some(true)
     }
 
-    /// Whether a pod that is being deleted is replaced, and counted, only once it has ended.
+    /// Returns whether a pod being deleted is replaced, and counted, only once it has ended.
     pub(crate) fn waits_for_end(&self) -> bool {
         self.spec.pod_replacement_policy.as_deref() == Some("Failed")
             || self.spec.pod_failure_policy.is_some()
     }
 
-    /// How often pods may fail.
+    /// Returns how many pods may fail.
     pub(crate) fn backoff_limit(&self) -> i32 {
         self.spec.backoff_limit.unwrap_or(6)
     }
 
-    /// The condition of this type, if it is true.
+    /// Returns the condition of this type, if it is true.
     pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
         let mut conditions = self.status.conditions.iter();
         conditions.find(|condition| condition.kind == kind && condition.status == "True")

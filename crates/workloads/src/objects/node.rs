@@ -32,14 +32,14 @@ pub(crate) struct NodeSpec {
     pub(crate) taints: Vec<Taint>,
 }
 
-/// Keeps pods away that do not tolerate it.
+/// Repels pods that do not tolerate it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Taint {
     pub(crate) key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) value: String,
     pub(crate) effect: String,
-    /// The list is written as a whole, so the rest of a taint has to be kept.
+    /// Lists are written as a whole, so the other fields of a taint have to be kept.
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! What `kube` has to know of a type: its group, version, kind, plural and scope.
+//! The type information that `kube` needs: group, version, kind, plural and scope.
 
 macro_rules! resource {
     ($type:ty, $scope:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {

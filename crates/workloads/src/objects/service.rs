@@ -1,4 +1,4 @@
-//! Services, and the slices of their endpoints.
+//! Services and endpoint slices.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub(crate) struct Endpoint {
     pub(crate) node_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) zone: Option<String>,
-    /// Lists are written as a whole, so what others say has to be kept.
+    /// Lists are written as a whole, so the fields of other writers have to be kept.
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }
@@ -109,7 +109,7 @@ resource!(
 );
 
 impl Service {
-    /// Whether it has no address of its own.
+    /// Returns whether it has no cluster IP.
     pub(crate) fn is_headless(&self) -> bool {
         self.spec.cluster_ip.as_deref() == Some("None")
     }

@@ -1,4 +1,4 @@
-//! Stateful sets, and what they make besides pods: revisions and claims.
+//! Stateful sets, and the revisions and claims that they create.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -59,7 +59,7 @@ pub(crate) struct Partition {
     pub(crate) partition: Option<i32>,
 }
 
-/// What becomes of claims whose pod, or whose set, is not there any more.
+/// What happens to claims when their pod or their set is gone.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Retention {
@@ -96,7 +96,7 @@ pub(crate) struct StatefulSetStatus {
     pub(crate) collision_count: Option<i32>,
 }
 
-/// A pod template that a stateful set has had.
+/// A current or former pod template of a stateful set.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct ControllerRevision {
     pub(crate) metadata: ObjectMeta,
@@ -133,27 +133,27 @@ resource!(
 );
 
 impl StatefulSet {
-    /// What it is asked to have.
+    /// Returns the desired number of pods.
     pub(crate) fn replicas(&self) -> i32 {
         self.spec.replicas.unwrap_or(1).max(0)
     }
 
-    /// The ordinal of its first pod.
+    /// Returns the ordinal of its first pod.
     pub(crate) fn start(&self) -> i32 {
         self.spec.ordinals.as_ref().map_or(0, |ordinals| ordinals.start)
     }
 
-    /// Whether pods come and go without waiting for each other.
+    /// Returns whether pods are created and deleted without waiting for each other.
     pub(crate) fn is_parallel(&self) -> bool {
         self.spec.pod_management_policy.as_deref() == Some("Parallel")
     }
 
-    /// Whether pods stay as they are until somebody deletes them.
+    /// Returns whether pods are updated only when somebody deletes them.
     pub(crate) fn is_updated_on_delete(&self) -> bool {
         self.spec.update_strategy.kind.as_deref() == Some("OnDelete")
     }
 
-    /// How many of the first pods keep the current revision.
+    /// Returns the ordinal below which pods keep the current revision.
     pub(crate) fn partition(&self) -> i32 {
         let rolling = self.spec.update_strategy.rolling_update.as_ref();
         rolling.and_then(|rolling| rolling.partition).unwrap_or(0).max(0)

@@ -1,8 +1,8 @@
-//! Which pods go first when there are too many, in the order that upstream has.
+//! Which pods are deleted first when there are too many, in upstream's order.
 //!
-//! Those go first that are missed least: not on a node before on one, pending before running, not
-//! ready before ready, of lower deletion cost, on a node with more of their siblings, ready for a
-//! shorter time, restarted more often, younger.
+//! The least useful go first: not on a node before on one, pending before running, not ready before
+//! ready, with lower deletion cost, on a node with more pods of the set, ready for a shorter time,
+//! restarted more often, younger.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use kube::ResourceExt as _;
 use crate::objects::Pod;
 use crate::pod::{PENDING, RUNNING, is_ready, node, phase, ready_since};
 
-/// What a user says that it costs to delete the pod.
+/// The cost of deleting the pod, set by the user.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The first `excess` pods to delete.
+/// Returns the first `excess` pods to delete.
 pub(crate) fn to_delete(mut pods: Vec<Arc<Pod>>, excess: usize) -> Vec<Arc<Pod>> {
     let mut on_node: BTreeMap<String, usize> = BTreeMap::new();
     for node in pods.iter().filter_map(|pod| node(pod)) {
@@ -28,7 +28,7 @@ pub(crate) fn to_delete(mut pods: Vec<Arc<Pod>>, excess: usize) -> Vec<Arc<Pod>>
     pods
 }
 
-/// The lowest goes first. The order of the fields is that of their weight.
+/// The lowest rank goes first. The fields are ordered by weight.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     is_on_node: bool,
@@ -36,15 +36,15 @@ struct Rank {
     is_ready: bool,
     deletion_cost: i32,
     siblings_on_node: Reverse<usize>,
-    /// Of those that are ready, the one without a time goes first.
+    /// Among ready pods, one without a time goes first.
     ready_since: Reverse<Latest>,
     restarts: Reverse<i64>,
     created: Reverse<Latest>,
-    /// So that the order never depends on that of the cache.
+    /// Makes the order independent of that of the cache.
     name: String,
 }
 
-/// A time; none is later than all.
+/// A time; a missing one is later than all others.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Latest(Timestamp);
 
@@ -79,12 +79,12 @@ impl Rank {
     }
 }
 
-/// What is no number costs nothing.
+/// An invalid number counts as zero.
 fn deletion_cost(pod: &Pod) -> i32 {
     pod.annotations().get(DELETION_COST).and_then(|cost| cost.parse().ok()).unwrap_or(0)
 }
 
-/// Of the container that was restarted most often.
+/// Returns the restarts of the container that was restarted most often.
 fn restarts(pod: &Pod) -> i64 {
     let statuses = pod.status.container_statuses.iter();
     statuses.filter_map(|status| status["restartCount"].as_i64()).max().unwrap_or(0)

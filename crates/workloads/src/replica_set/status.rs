@@ -10,8 +10,7 @@ use crate::deployment::template::labels;
 use crate::objects::{Pod, ReplicaSet, ReplicaSetStatus};
 use crate::pod::{available_in, is_active, is_ready, is_terminating};
 
-/// What to say of the pods, and when to look again: as soon as one that is ready counts as
-/// available.
+/// Returns the status, and when to recompute it: as soon as a ready pod becomes available.
 pub(super) fn of(
     set: &ReplicaSet,
     pods: &[Arc<Pod>],
@@ -39,8 +38,8 @@ pub(super) fn of(
     (status, later)
 }
 
-/// A count that the server leaves out if it is zero. If it were written, it would differ from what
-/// is read back, and be written for ever.
+/// Returns `None` for zero: the server omits zeros. A written zero would differ from what is read
+/// back, and be written again and again.
 fn non_zero(pods: usize) -> Option<i32> {
     (pods > 0).then(|| count(pods))
 }

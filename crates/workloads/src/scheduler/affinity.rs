@@ -1,4 +1,4 @@
-//! Whether a node has what a pod asks of it: `nodeSelector`, and required node affinity.
+//! Whether a node satisfies a pod's `nodeSelector` and required node affinity.
 
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn matches_term(term: &Value, node: &Node) -> bool {
         let key = requirement["key"].as_str().unwrap_or_default();
         holds(requirement, node.labels().get(key).map(String::as_str))
     };
-    // There is only one such field.
+    // `metadata.name` is the only field that upstream supports.
     let of_name = |requirement: &Value| {
         requirement["key"] == "metadata.name" && holds(requirement, Some(&node.name_any()))
     };

@@ -1,7 +1,7 @@
-//! Which node a pod fits on, and in the words of kube-scheduler why it fits on none.
+//! Which nodes a pod fits on, and the message of kube-scheduler if it fits on none.
 //!
-//! Looked at are cordons, taints, `nodeSelector` and required node affinity. Resources are not:
-//! made-up nodes hold any number of pods.
+//! Considers cordons, taints, `nodeSelector` and required node affinity, but not resources: made-up
+//! nodes hold any number of pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::affinity::is_attracted;
 use crate::objects::{Node, Pod, Taint};
 
-/// The taint that a cordoned node has, too.
+/// The taint that a cordoned node also has.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// The node with the fewest pods of those that fit; of several, the first by name.
+/// Returns the fitting node with the fewest pods; among several, the first by name.
 ///
 /// # Errors
-/// The message of the condition that the pod then has.
+/// The message for the pod's condition.
 pub(super) fn choose(
     pod: &Pod,
     nodes: &[Arc<Node>],
@@ -39,7 +39,7 @@ pub(super) fn choose(
     least.ok_or_else(|| complaint(nodes.len(), &reasons))
 }
 
-/// Why the pod does not fit on the node, in the order in which kube-scheduler asks.
+/// Returns why the pod does not fit on the node, checking in kube-scheduler's order.
 fn obstacle(pod: &Pod, node: &Node) -> Option<&'static str> {
     let cordon = Taint {
         key: UNSCHEDULABLE.to_owned(),
@@ -76,7 +76,7 @@ fn is_tolerated(pod: &Pod, taint: &Taint) -> bool {
     pod.spec["tolerations"].as_array().into_iter().flatten().any(tolerates)
 }
 
-/// What kube-scheduler says if no node fits.
+/// Returns kube-scheduler's message when no node fits.
 fn complaint(total: usize, reasons: &BTreeMap<&str, usize>) -> String {
     if total == 0 {
         return "no nodes available to schedule pods".to_owned();

@@ -1,8 +1,8 @@
-//! The claims of a stateful set's pods, and whose they are.
+//! The claims of a stateful set's pods, and their owners.
 //!
-//! A claim outlives its pod, unless the set says otherwise: then it belongs to the set, so that it
-//! goes with it, or to a pod that is going because the set is scaled down, so that it goes with
-//! that. Nothing provisions volumes for them: claims stay pending, and pods run all the same.
+//! A claim outlives its pod, unless the set's retention policy says otherwise: then it is owned by
+//! the set, or by a pod that is removed by scaling down, and is deleted with that owner. Nothing
+//! provisions volumes: claims stay pending, and pods run all the same.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
@@ -12,15 +12,15 @@ use windlass::reconciler::{Error, OwnershipError, owner_reference};
 
 use crate::objects::{Claim, Pod, StatefulSet};
 
-/// The name of a claim, from that of its template.
+/// Returns the name of a claim of this template.
 pub(super) fn claim_name(set: &StatefulSet, template: &str, ordinal: i32) -> String {
     format!("{template}-{}-{ordinal}", set.name_any())
 }
 
-/// The claims that the pod with this ordinal needs.
+/// Returns the claims that the pod with this ordinal needs.
 ///
 /// # Errors
-/// If a template has no metadata that can be read.
+/// If the metadata of a template cannot be read.
 pub(super) fn claims_of(set: &StatefulSet, ordinal: i32) -> Result<Vec<Claim>, Error> {
     let claim = |template: &Value| {
         let given: ObjectMeta = serde_json::from_value(template["metadata"].clone())?;
@@ -41,7 +41,8 @@ pub(super) fn claims_of(set: &StatefulSet, ordinal: i32) -> Result<Vec<Claim>, E
     set.spec.volume_claim_templates.iter().map(claim).collect()
 }
 
-/// The owners that the claim is to have; `None` if it has them, or is somebody else's to decide.
+/// Returns the owners that the claim should have; `None` if it has them already, or is not ours to
+/// change.
 ///
 /// # Errors
 /// If the set or the pod was not read from a server.
@@ -53,7 +54,7 @@ pub(super) fn owners_of(
 ) -> Result<Option<Vec<OwnerReference>>, OwnershipError> {
     let present = claim.owner_references();
     let is_ours = |owner: &&OwnerReference| is_named(owner, set) || is_named(owner, pod);
-    // Of a set or pod of the same name that was there before: the garbage collector's to decide.
+    // An owner with the name of the set or pod but another uid: left to the garbage collector.
     let is_stale = |owner: &OwnerReference| {
         (is_named(owner, set) && Some(&owner.uid) != set.metadata.uid.as_ref())
             || (is_named(owner, pod) && Some(&owner.uid) != pod.metadata.uid.as_ref())
@@ -75,7 +76,8 @@ pub(super) fn owners_of(
     Ok((owners != present).then_some(owners))
 }
 
-/// Whether the claim is to go with a pod that had this name before: a new one waits for that.
+/// Returns whether the claim will be deleted with an earlier pod of this name: a new pod waits for
+/// that.
 pub(super) fn is_left_over(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
     let mut owners = claim.owner_references().iter();
     set.spec.persistent_volume_claim_retention_policy.deletes_when_scaled()
@@ -140,7 +142,7 @@ mod tests {
         assert_eq!(owners(&set("Retain", "Delete"), &free, true), named("Pod"));
         assert_eq!(owners(&set("Delete", "Delete"), &free, false), named("StatefulSet"));
         assert_eq!(owners(&set("Delete", "Delete"), &free, true), named("Pod"));
-        // And back, when the policy changes.
+        // The owner is removed when the policy changes back.
         let mut owned = free.clone();
         owned.metadata.owner_references =
             Some(vec![owner_reference(&set("Delete", "Retain")).expect("an owner")]);

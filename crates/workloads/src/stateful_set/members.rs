@@ -1,4 +1,4 @@
-//! Which pod is which: names end in ordinals, and those outside of the set's range are too many.
+//! The pods of a set by ordinal; pods outside of the set's range are surplus.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::pod::{RUNNING, available_in, is_deleted, phase};
 /// The pods of a set, by ordinal.
 #[derive(Clone, Debug)]
 pub(super) struct Members {
-    /// The ordinal of the first.
+    /// The ordinal of the first pod.
     start: i32,
-    /// One place for each pod that is asked for.
+    /// One place for each desired pod.
     pub(super) wanted: Vec<Option<Arc<Pod>>>,
-    /// Those that are not asked for, from the highest ordinal down.
+    /// The surplus pods, from the highest ordinal down.
     pub(super) surplus: Vec<Arc<Pod>>,
 }
 
@@ -36,23 +36,23 @@ impl Members {
         members
     }
 
-    /// The ordinal of a place.
+    /// Returns the ordinal of a place.
     pub(super) fn ordinal(&self, at: usize) -> i32 {
         self.start.saturating_add(i32::try_from(at).unwrap_or(i32::MAX))
     }
 
-    /// All pods that are there.
+    /// Returns all existing pods.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.wanted.iter().flatten().chain(&self.surplus)
     }
 }
 
-/// Whether the pod's name is one of the set's.
+/// Returns whether the pod's name is one of the set's.
 pub(super) fn is_member(set: &StatefulSet, pod: &Pod) -> bool {
     ordinal(set, pod).is_some()
 }
 
-/// The number at the end of the pod's name, if the rest is the name of the set.
+/// Returns the number at the end of the pod's name, if the rest is the name of the set.
 pub(super) fn ordinal(set: &StatefulSet, pod: &Pod) -> Option<i32> {
     let name = pod.name_any();
     let (parent, ordinal) = name.rsplit_once('-')?;
@@ -60,12 +60,12 @@ pub(super) fn ordinal(set: &StatefulSet, pod: &Pod) -> Option<i32> {
     (is_number && parent == set.name_any()).then(|| ordinal.parse().ok()).flatten()
 }
 
-/// The name of the pod with this ordinal.
+/// Returns the name of the pod with this ordinal.
 pub(super) fn pod_name(set: &StatefulSet, ordinal: i32) -> String {
     format!("{}-{ordinal}", set.name_any())
 }
 
-/// Whether others may rely on the pod: it runs, has been ready for long enough, and stays.
+/// Returns whether the pod is running, has been ready for long enough, and is not being deleted.
 pub(super) fn is_available(set: &StatefulSet, pod: &Pod, now: Timestamp) -> bool {
     let min_ready = set.spec.min_ready_seconds.unwrap_or(0);
     phase(pod) == RUNNING

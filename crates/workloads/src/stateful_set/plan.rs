@@ -1,8 +1,8 @@
-//! What to do next with the pods of a stateful set, in the order that upstream keeps to.
+//! The next steps for the pods of a stateful set, in upstream's order.
 //!
-//! First the pods that are asked for, from the lowest ordinal up; then those that are too many,
-//! from the highest down; then, of those that have an old revision, the highest. In order, each
-//! step waits until everything before it is available. In parallel, only the last part waits.
+//! First the missing pods, from the lowest ordinal up; then the surplus pods, from the highest
+//! down; then the highest pod with an old revision. With `OrderedReady`, each step waits until
+//! everything before it is available. With `Parallel`, only the last part waits.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::pods::{has_identity, revision_of};
 use crate::objects::{Pod, StatefulSet};
 use crate::pod::{is_deleted, is_finished};
 
-/// One thing to do.
+/// One step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Make the pod with this ordinal.
+    /// Create the pod with this ordinal.
     Create(i32),
-    /// It ended, or is too many.
+    /// Delete this pod: it has ended, or is surplus.
     Delete(Arc<Pod>),
-    /// Give it the labels that tell which one it is.
+    /// Add the missing identity labels.
     Label(Arc<Pod>),
-    /// It is of an old revision; the next one with its name will not be.
+    /// Delete this pod of an old revision, so that it is created with the new one.
     Replace(Arc<Pod>),
 }
 
-/// The steps that can be taken now. `update` is the revision that pods are to have.
+/// Returns the steps that can be taken now. `update` is the revision that pods should have.
 pub(super) fn plan(
     set: &StatefulSet,
     members: &Members,
@@ -42,7 +42,7 @@ pub(super) fn plan(
     steps
 }
 
-/// Pods that are missing or have ended. Returns whether what comes after them may begin.
+/// Creates missing pods and replaces finished ones. Returns whether later steps may begin.
 fn fill(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<Step>) -> bool {
     for (at, pod) in members.wanted.iter().enumerate() {
         let is_in_the_way = match pod {
@@ -71,7 +71,7 @@ fn fill(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<St
     true
 }
 
-/// Pods that are too many. Returns whether what comes after them may begin.
+/// Deletes surplus pods. Returns whether later steps may begin.
 fn shrink(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<Step>) -> bool {
     let is_unavailable = |pod: &&Arc<Pod>| !is_available(set, pod, now);
     // An unavailable pod is deleted only if no surplus pod with a lower ordinal is unavailable.
@@ -94,7 +94,7 @@ fn shrink(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<
     true
 }
 
-/// The highest pod of an old revision, if all above it are of the new one and available.
+/// Returns the highest pod of an old revision, if all above it have the new one and are available.
 fn next_to_replace<'a>(
     set: &StatefulSet,
     members: &'a Members,
@@ -115,7 +115,7 @@ fn next_to_replace<'a>(
 }
 
 impl Step {
-    /// In words, for logs and tests.
+    /// Returns the step as text, for logs and tests.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Create(ordinal) => format!("create {ordinal}"),
@@ -140,7 +140,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "db"}, "spec": spec})).expect("a set")
     }
 
-    /// `2r new` is a ready pod with the ordinal 2 of the revision `new`; `p` is pending, `f`
+    /// `2r new` is a ready pod with the ordinal 2 and the revision `new`; `p` is pending, `f`
     /// failed, `d` deleted.
     fn pod(text: &str) -> Arc<Pod> {
         let (head, revision) = text.split_once(' ').expect("an ordinal, a state and a revision");
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(planned(&set, &[]), ["create 0"]);
         assert_eq!(planned(&set, &["0p new"]), [""; 0]);
         assert_eq!(planned(&set, &["0r new"]), ["create 1"]);
-        // One in the middle first, whatever is above it.
+        // A missing one in the middle comes first, whatever is above it.
         assert_eq!(planned(&set, &["0r new", "2r new"]), ["create 1"]);
         assert_eq!(planned(&set, &["0d new", "1r new"]), [""; 0]);
     }
@@ -199,10 +199,10 @@ mod tests {
         let set = set(1, &json!({}));
         assert_eq!(planned(&set, &["0r new", "1r new", "2r new"]), ["delete db-2"]);
         assert_eq!(planned(&set, &["0r new", "1r new", "2d new"]), [""; 0]);
-        // The highest waits for one below it that does not serve, and goes if it is the only one.
+        // The highest waits for an unavailable one below it, and goes if it is the only one.
         assert_eq!(planned(&set, &["0r new", "1p new", "2p new"]), [""; 0]);
         assert_eq!(planned(&set, &["0r new", "1r new", "2p new"]), ["delete db-2"]);
-        // Those that stay have to be available first.
+        // The remaining ones have to be available first.
         assert_eq!(planned(&set, &["0p new", "1r new"]), [""; 0]);
     }
 

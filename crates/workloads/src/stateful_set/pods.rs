@@ -1,4 +1,4 @@
-//! The pods of a stateful set: what they are called, which revision they have, what they mount.
+//! The pods of a stateful set: names, revisions, mounted claims.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -10,24 +10,24 @@ use super::revision::template;
 use crate::objects::{ControllerRevision, Pod, StatefulSet};
 use crate::pod::from_template;
 
-/// Which revision a pod has.
+/// The revision of a pod.
 const REVISION: &str = "controller-revision-hash";
 /// The pod's own name, so that a service can select it.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-/// Its ordinal.
+/// The pod's ordinal.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-/// The revision of a pod, by name.
+/// Returns the name of a pod's revision.
 pub(super) fn revision_of(pod: &Pod) -> Option<&str> {
     pod.labels().get(REVISION).map(String::as_str)
 }
 
-/// Whether the pod has the label that says which one it is.
+/// Returns whether the pod has its identity label.
 pub(super) fn has_identity(pod: &Pod) -> bool {
     pod.labels().get(POD_NAME) == Some(&pod.name_any())
 }
 
-/// Gives the pod the labels that say which one it is.
+/// Sets the identity labels of the pod.
 pub(super) fn set_identity(pod: &mut Pod, ordinal: i32) {
     let name = pod.name_any();
     let labels = pod.labels_mut();
@@ -35,10 +35,10 @@ pub(super) fn set_identity(pod: &mut Pod, ordinal: i32) {
     labels.insert(POD_INDEX.to_owned(), ordinal.to_string());
 }
 
-/// The pod with this ordinal, of this revision.
+/// Returns the pod with this ordinal and revision.
 ///
 /// # Errors
-/// If the template has no metadata that can be read.
+/// If the metadata of the template cannot be read.
 pub(super) fn new_pod(
     set: &StatefulSet,
     revision: &ControllerRevision,
@@ -57,7 +57,7 @@ pub(super) fn new_pod(
     Ok(pod)
 }
 
-/// Volumes with the names of claim templates are those claims.
+/// Adds the pod's claims as volumes, named after their claim templates.
 fn mount_claims(set: &StatefulSet, spec: &mut Value, ordinal: i32) {
     let templates = &set.spec.volume_claim_templates;
     if templates.is_empty() {

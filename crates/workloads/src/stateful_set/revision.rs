@@ -1,7 +1,7 @@
-//! Revisions: the templates that a stateful set has had, each in an object of its own.
+//! Revisions: the current and former templates of a stateful set, each in an object of its own.
 //!
-//! Names and contents are those of upstream, hash included: what is hashed is JSON, and we write
-//! the same one.
+//! Names and contents equal upstream's, including the hash: upstream hashes JSON, and we write the
+//! same bytes.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use windlass::reconciler::{OwnershipError, owner_reference};
 use crate::deployment::template::{ALPHABET, labels};
 use crate::objects::{ControllerRevision, StatefulSet};
 
-/// The hash of the template, in the labels of its revision.
+/// The label of a revision with the hash of its template.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
-/// The longest name of a set that fits in front of a hash.
+/// The maximum length of a set's name in front of a hash.
 const PREFIX_MAX: usize = 223;
 
 /// Sorts revisions from the oldest to the newest.
@@ -24,14 +24,14 @@ pub(super) fn sort(revisions: &mut [ControllerRevision]) {
     revisions.sort_by_cached_key(|one| (one.revision, one.creation_timestamp(), one.name_any()));
 }
 
-/// What a revision of the set's template contains: a patch that brings the template back.
+/// Returns the content of a revision: a patch that restores the template.
 pub(super) fn data(set: &StatefulSet) -> Value {
     let mut template = set.spec.template.clone();
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
 }
 
-/// The template of a revision.
+/// Returns the template of a revision.
 pub(super) fn template(revision: &ControllerRevision) -> Value {
     let mut template = revision.data["spec"]["template"].clone();
     if let Some(fields) = template.as_object_mut() {
@@ -40,7 +40,7 @@ pub(super) fn template(revision: &ControllerRevision) -> Value {
     template
 }
 
-/// The revision of the set's template, after those that there are.
+/// Returns a revision for the set's template, newer than the existing ones.
 ///
 /// # Errors
 /// If the set was not read from a server.
@@ -69,12 +69,12 @@ pub(super) fn new_revision(
     })
 }
 
-/// The number after the last.
+/// Returns the number after the last.
 pub(super) fn next(sorted: &[ControllerRevision]) -> i64 {
     sorted.last().map_or(1, |last| last.revision.saturating_add(1))
 }
 
-/// Those that are too many: the oldest of those that nobody uses, beyond the limit of the history.
+/// Returns the oldest unused revisions beyond the history limit.
 pub(super) fn surplus<'a>(
     set: &StatefulSet,
     sorted: &'a [ControllerRevision],
@@ -82,15 +82,15 @@ pub(super) fn surplus<'a>(
 ) -> Vec<&'a ControllerRevision> {
     let unused: Vec<&ControllerRevision> =
         sorted.iter().filter(|revision| !in_use.contains(&revision.name_any())).collect();
-    // The API sets it to ten if it is absent.
+    // The API's default is ten.
     let limit = usize::try_from(set.spec.revision_history_limit.unwrap_or(10));
     let surplus = limit.map_or(0, |limit| unused.len().saturating_sub(limit));
     unused.into_iter().take(surplus).collect()
 }
 
-/// FNV-1 of 32 bits over the JSON and the number of collisions; its digits become letters.
+/// 32-bit FNV-1 over the JSON and the number of collisions, with its digits mapped to safe letters.
 fn hash(data: &Value, collisions: i32) -> String {
-    // As Go writes it, with what HTML would read as markup escaped.
+    // As Go writes it, with HTML characters escaped.
     let text = data.to_string();
     let text = text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
     let text = text.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn hash_is_that_of_go() {
-        // fnv.New32 and rand.SafeEncodeString over the same JSON, by a Go program.
+        // From fnv.New32 and rand.SafeEncodeString over the same JSON, by a Go program.
         assert_eq!(hash(&data(&set()), 0), GO_HASH);
         assert_ne!(hash(&data(&set()), 1), GO_HASH);
     }
 
-    /// What Go makes of the template above.
+    /// Go's hash of the template above.
     const GO_HASH: &str = "79dd9cdcd9";
 
     #[test]

@@ -9,19 +9,19 @@ use super::pods::revision_of;
 use crate::objects::{Pod, StatefulSet, StatefulSetStatus};
 use crate::pod::{RUNNING, available_in, is_deleted, is_ready, phase};
 
-/// What is known of the revisions of a set.
+/// The revisions of a set, by name.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// The revision that all pods had when the last update was complete.
     pub(super) current: String,
-    /// The one of the template.
+    /// The revision of the template.
     pub(super) update: String,
-    /// How often a name of a revision was taken.
+    /// How often the name of a revision was already taken.
     pub(super) collisions: i32,
 }
 
-/// What to say of the pods, and when to look again: as soon as one that is ready counts as
-/// available. `replaced` of them were deleted in this run because of their revision.
+/// Returns the status, and when to recompute it: as soon as a ready pod becomes available.
+/// `replaced` is the number of pods that this run deleted because of their revision.
 pub(super) fn of(
     set: &StatefulSet,
     members: &Members,
@@ -54,7 +54,7 @@ pub(super) fn of(
     (status, waits.into_iter().filter(|wait| !wait.is_zero()).min())
 }
 
-/// Once all pods have the revision of the template, that is the current one.
+/// Once all pods have the revision of the template, it becomes the current one.
 fn complete(set: &StatefulSet, status: &mut StatefulSetStatus) {
     let wanted = set.replicas();
     let is_complete = status.updated_replicas.unwrap_or(0) == wanted
@@ -66,7 +66,7 @@ fn complete(set: &StatefulSet, status: &mut StatefulSetStatus) {
     }
 }
 
-/// A count that the server leaves out if it is zero.
+/// Returns `None` for zero: the server omits zeros.
 fn non_zero(pods: i32) -> Option<i32> {
     (pods != 0).then_some(pods)
 }

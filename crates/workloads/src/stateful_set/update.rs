@@ -1,4 +1,4 @@
-//! One run for one stateful set: what the pure files decide, carried out.
+//! One run for one stateful set: performs what the pure modules decide.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::status::{self, Names};
 use crate::objects::{Claim, ControllerRevision, Pod, StatefulSet};
 use crate::pod::{PENDING, is_deleted, phase};
 
-/// How long to wait for a claim that is on its way out: nobody tells us when it is gone.
+/// How long to wait for a claim that is being deleted: no event reports its end.
 const CLAIM_WAIT: Duration = Duration::from_millis(200);
 
 /// A stateful set in the middle of a run.
@@ -29,15 +29,15 @@ pub(super) struct Update<'a> {
     /// From the oldest to the newest.
     revisions: Vec<ControllerRevision>,
     now: Timestamp,
-    /// Whether a pod cannot be made because of a claim that is going.
+    /// Whether a pod cannot be created because of a claim that is being deleted.
     is_held_up: bool,
 }
 
-/// The revisions that pods can have, by what they are for.
+/// The revisions in use.
 struct InUse {
-    /// The one of the template.
+    /// The revision of the template.
     update: ControllerRevision,
-    /// The one that all pods had when the last update was complete.
+    /// The revision that all pods had when the last update was complete.
     current: ControllerRevision,
     collisions: i32,
 }
@@ -55,7 +55,7 @@ impl<'a> Update<'a> {
         Self { cx, set, members, revisions, now, is_held_up: false }
     }
 
-    /// Takes the steps that can be taken, and says in the status where that leads.
+    /// Takes the possible steps, and writes the resulting status.
     pub(super) async fn advance(mut self, claims: &Lister<Claim>) -> Result<Action, Error> {
         let in_use = self.find_revisions().await?;
         let mut replaced = 0;
@@ -72,14 +72,14 @@ impl<'a> Update<'a> {
                 replaced += i32::from(is_current);
             }
         }
-        // The status is worth writing even if a pod could not be.
+        // The status is worth writing even if a pod could not be created.
         let again = self.write_status(&in_use, replaced).await?;
         stepped?;
         self.clean_up(&in_use).await?;
         Ok(again.map_or(Action::Done, Action::RequeueAfter))
     }
 
-    /// Finds the revision of the template among those that there are, or makes it.
+    /// Finds the revision of the template among the existing ones, or creates it.
     async fn find_revisions(&mut self) -> Result<InUse, Error> {
         let collisions = self.set.status.collision_count.unwrap_or(0);
         let wanted = data(self.set);
@@ -87,7 +87,7 @@ impl<'a> Update<'a> {
         let (update, collisions) = match found {
             Some(at) if at + 1 == self.revisions.len() => (self.revisions[at].clone(), collisions),
             Some(at) => {
-                // A template that comes back is the newest again.
+                // A template that is used again becomes the newest.
                 let old = self.revisions.remove(at);
                 let mut newest = old.clone();
                 newest.revision = next(&self.revisions);
@@ -107,7 +107,7 @@ impl<'a> Update<'a> {
         Ok(InUse { current: current.unwrap_or_else(|| update.clone()), update, collisions })
     }
 
-    /// Makes the revision of the template, under another name for as long as names are taken.
+    /// Creates the revision of the template, trying other names while they are taken.
     async fn create_revision(
         &self,
         mut collisions: i32,
@@ -130,7 +130,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Makes claims that pending pods lack, and gives all claims the owners that they are to have.
+    /// Creates claims that pending pods lack, and sets the owners of all claims.
     async fn settle_claims(&self, claims: &Lister<Claim>) -> Result<(), Error> {
         if self.set.spec.volume_claim_templates.is_empty() {
             return Ok(());
@@ -154,7 +154,7 @@ impl<'a> Update<'a> {
         Ok(())
     }
 
-    /// All pods, and whether they are too many.
+    /// Returns all pods, and whether each is surplus.
     fn by_need(&self) -> impl Iterator<Item = (&Arc<Pod>, bool)> {
         let wanted = self.members.wanted.iter().flatten().map(|pod| (pod, false));
         wanted.chain(self.members.surplus.iter().map(|pod| (pod, true)))
@@ -170,7 +170,7 @@ impl<'a> Update<'a> {
         match step {
             Step::Create(ordinal) => self.create_pod(ordinal, in_use, claims).await,
             Step::Delete(pod) | Step::Replace(pod) => {
-                // A newer version of the set may want it.
+                // A newer version of the set may want the pod.
                 self.cx.confirm(self.set).await?;
                 self.cx.live().delete(&*pod).await?;
                 self.tell("SuccessfulDelete", "Delete Pod", &pod.name_any());
@@ -186,7 +186,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Makes a pod, after its claims; not while one of them is going.
+    /// Creates a pod after its claims, unless one of these is being deleted.
     async fn create_pod(
         &mut self,
         ordinal: i32,
@@ -237,7 +237,7 @@ impl<'a> Update<'a> {
         self.cx.key().namespace().unwrap_or_default()
     }
 
-    /// Writes the status, and says when to look again.
+    /// Writes the status, and returns when to recompute it.
     async fn write_status(&self, in_use: &InUse, replaced: i32) -> Result<Option<Duration>, Error> {
         let names = Names {
             current: in_use.current.name_any(),
@@ -252,7 +252,7 @@ impl<'a> Update<'a> {
         Ok(later.into_iter().chain(held_up).min())
     }
 
-    /// Deletes revisions beyond the limit of the history.
+    /// Deletes revisions beyond the history limit.
     async fn clean_up(&self, in_use: &InUse) -> Result<(), Error> {
         let of_pods = self.members.all().filter_map(|pod| revision_of(pod).map(str::to_owned));
         let of_status = [in_use.current.name_any(), in_use.update.name_any()];
@@ -268,7 +268,7 @@ impl<'a> Update<'a> {
     }
 }
 
-/// Whether a pod of this name has to wait for the claim to go.
+/// Returns whether a pod of this name has to wait for the claim's deletion.
 fn is_held_up(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
     claim.metadata.deletion_timestamp.is_some() || is_left_over(claim, set, pod_name)
 }

@@ -1,5 +1,5 @@
-//! The same cases on the embedded server, with our controllers, and on a real kube-apiserver, with
-//! those of kube-controller-manager: both end in the same picture.
+//! The same cases on the embedded server with our controllers, and on a real kube-apiserver with
+//! kube-controller-manager: both must end in the same picture.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_C
 
 use crate::support::{Stage, cases};
 
-/// Controllers that we have as well, besides those that make pods.
+/// Controllers that we replace as well, besides those that create pods.
 const MORE_CONTROLLERS: [&str; 4] = [
     "disruption-controller",
     "endpointslice-controller",
@@ -21,7 +21,7 @@ const MORE_CONTROLLERS: [&str; 4] = [
     "ttl-after-finished-controller",
 ];
 
-/// One real cluster for all cases; it ends with the process.
+/// One real cluster for all cases. It ends with the process.
 static REAL: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
 
 async fn real() -> Stage {

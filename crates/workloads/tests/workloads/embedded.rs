@@ -1,4 +1,4 @@
-//! All of the workloads on the embedded server, on the paused clock.
+//! All workloads on the embedded server, on the paused clock.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ macro_rules! embedded {
 
 with_all_cases!(embedded);
 
-/// Three replicas of something, and all pods that were ever made for it.
+/// Rolls out three replicas, and returns how many pods were ever created for them.
 async fn pods_made(cluster: &TestCluster) -> usize {
     let stage = Stage::on(cluster).await;
     let (sender, made) = std::sync::mpsc::channel();
@@ -56,8 +56,8 @@ async fn pods_made(cluster: &TestCluster) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn cache_that_is_behind_leads_to_no_pod_too_many() {
-    // Events of pods are late, by more than a run waits for them. Those of replica sets are not,
-    // and each is a run.
+    // Events of pods are later than a run waits for them. Events of replica sets are on time, and
+    // each starts a run.
     let cluster = TestCluster::embedded();
     let late = Fault::DelayEvent(Duration::from_secs(6));
     let server = cluster.server().expect("embedded");
@@ -67,8 +67,8 @@ async fn cache_that_is_behind_leads_to_no_pod_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_answer_leads_to_no_pod_too_many() {
-    // The pod is made, but its replica set is told that the connection broke; and the event is late
-    // as well.
+    // The pod is created, but the replica set controller sees a broken connection, and the event is
+    // late as well.
     let cluster = TestCluster::embedded();
     let server = cluster.server().expect("embedded");
     let late = Fault::DelayEvent(Duration::from_secs(6));
@@ -77,7 +77,7 @@ async fn lost_answer_leads_to_no_pod_too_many() {
     assert_eq!(pods_made(&cluster).await, 3);
 }
 
-/// Writes fail at random, before or after they were made; what comes of it is the same.
+/// Writes fail at random, before or after they take effect; the end state is the same.
 #[tokio::test(start_paused = true)]
 async fn writes_that_fail_at_random_lead_to_the_same_end() {
     let expected = rolled_and_scaled(&TestCluster::embedded()).await;
@@ -85,7 +85,7 @@ async fn writes_that_fail_at_random_lead_to_the_same_end() {
         println!("seed {seed}");
         let server = ApiServer::builder().seed(seed).build();
         for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
-            // Not those of the test itself, which writes deployments.
+            // Not the writes of the test itself, which are on deployments.
             let rule = FaultRule::new(fault).resource("pods").resource("replicasets");
             let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
             server.faults().add(rule);
@@ -102,7 +102,7 @@ async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
         println!("seed {seed}");
         let server = ApiServer::builder().seed(seed).build();
         for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
-            // Not those of the test itself, which writes jobs and sets.
+            // Not the writes of the test itself, which are on jobs and sets.
             let rule = FaultRule::new(fault).resource("pods").resource("controllerrevisions");
             let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
             server.faults().add(rule);
@@ -111,7 +111,7 @@ async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
     }
 }
 
-/// What a job and a rollout of a stateful set lead to.
+/// Runs a job and a rollout of a stateful set, and returns the resulting pictures.
 async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
     let stages = [Stage::on(cluster).await, Stage::on(cluster).await, Stage::on(cluster).await];
     cases::stateful_set_rolls_from_the_last_to_the_first(&stages[0]).await;
@@ -125,7 +125,7 @@ async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
     pictures.try_into().expect("one for each")
 }
 
-/// What a rollout and scaling lead to.
+/// Runs a rollout and a scaling, and returns the resulting picture.
 async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
     let stage = Stage::on(cluster).await;
     cases::rolled_back(&stage).await;

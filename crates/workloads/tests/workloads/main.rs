@@ -1,4 +1,4 @@
-//! What workloads do, and that they do it as those of a real control plane.
+//! The behaviour of workloads, and that it equals that of a real control plane.
 
 #[macro_use]
 mod support;

@@ -1,4 +1,4 @@
-//! The names of all cases, once.
+//! The list of all cases.
 
 /// Calls a macro with the names of all cases.
 macro_rules! with_all_cases {

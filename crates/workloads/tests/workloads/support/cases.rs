@@ -1,5 +1,5 @@
-//! What workloads do, told once for both clusters: each case plays in a namespace of its own, and
-//! ends at rest.
+//! The cases for both clusters: each runs in a namespace of its own, and ends when nothing changes
+//! any more.
 
 mod disruptions;
 mod jobs;
@@ -17,7 +17,7 @@ pub(crate) use jobs::*;
 pub(crate) use services::*;
 pub(crate) use stateful_sets::*;
 
-/// A deployment `web` with one container of this image, and more in its spec.
+/// A deployment `web` with one container of this image and additional spec fields.
 fn deployment(replicas: i64, image: &str, more: &Value) -> Value {
     let mut spec = json!({
         "replicas": replicas,
@@ -73,12 +73,12 @@ pub(crate) async fn scaled_up_and_down(stage: &Stage) {
     assert_eq!(stage.list(REPLICA_SETS).await.len(), 1);
 }
 
-/// Rolls from one image to the next within the limits, which are checked at every event.
+/// Rolls from one image to the next, and checks the limits at every event.
 async fn roll(stage: &Stage, replicas: i64, limits: &Value, available_min: usize, total_max: i64) {
     stage.create(DEPLOYMENTS, deployment(replicas, "web:1", limits)).await;
     stage.until_complete("web").await;
-    // kube-controller-manager keeps to the surge in what it asks for, but not always in what there
-    // is.
+    // kube-controller-manager respects the surge in the sizes that it writes, but not always in the
+    // number of pods.
     let pods_max =
         if stage.is_embedded { usize::try_from(total_max).expect("positive") } else { usize::MAX };
     let pods = Watcher::begin(stage, PODS, move |pods| {
@@ -134,7 +134,7 @@ pub(crate) async fn rolled_back(stage: &Stage) {
     stage.until_complete("web").await;
     stage.patch(DEPLOYMENTS, "web", image("web:1")).await;
     stage.until_complete("web").await;
-    // The replica set of the first template is there again, not another one like it.
+    // The first template's replica set is used again, not a new one with the same template.
     let sets = stage.list(REPLICA_SETS).await;
     assert_eq!(sets.len(), 2);
     let in_use = sets.into_iter().filter(|set| set["spec"]["replicas"] == 2).collect::<Vec<_>>();
@@ -208,7 +208,7 @@ pub(crate) async fn orphan_is_adopted(stage: &Stage) {
     stage.create(PODS, pod("foreign", "api")).await;
     stage.create(REPLICA_SETS, replica_set(2)).await;
     until_ready(stage, 2).await;
-    // One that comes later is one too many.
+    // Any further pod would be one too many.
     let pods = stage.list(PODS).await;
     let is_owned = |pod: &&Value| pod["metadata"]["ownerReferences"].is_array();
     let owned: Vec<_> = pods.iter().filter(is_owned).map(|pod| &pod["metadata"]["name"]).collect();
@@ -254,7 +254,7 @@ pub(crate) async fn rollout_that_hangs_exceeds_its_deadline(stage: &Stage) {
     stage.create(DEPLOYMENTS, deployment(2, "web:1", &more)).await;
     stage.until_complete("web").await;
     let mut change = image("web:2");
-    // Nobody lifts the gate, so the pods never run.
+    // The gate is never lifted, so the pods never run.
     change["spec"]["template"]["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);
     stage.patch(DEPLOYMENTS, "web", change).await;
     let is_late = |all: &[Value]| has_condition(&all[0], "Progressing", "ProgressDeadlineExceeded");
@@ -285,7 +285,7 @@ pub(crate) async fn scaled_in_the_middle_of_a_rollout(stage: &Stage) {
     };
     stage.until(REPLICA_SETS, "stuck", |sets| sizes(sets, [2, 4])).await;
     stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 8}})).await;
-    // Six became ten, of which a third is new.
+    // Six became ten; a third of them are new.
     stage.until(REPLICA_SETS, "scaled in proportion", |sets| sizes(sets, [3, 7])).await;
     stage
         .until(DEPLOYMENTS, "counted", |all| {
@@ -302,7 +302,7 @@ pub(crate) async fn taken_name_leads_to_another(stage: &Stage) {
     for kind in [REPLICA_SETS, PODS] {
         stage.until(kind, "gone", <[Value]>::is_empty).await;
     }
-    // Somebody else has the name that the next one would get.
+    // The name of the next replica set is taken.
     let mut foreign = replica_set(0);
     foreign["metadata"]["name"] = name.clone();
     foreign["spec"]["selector"]["matchLabels"]["app"] = "foreign".into();

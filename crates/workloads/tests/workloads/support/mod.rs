@@ -1,4 +1,4 @@
-//! A cluster with workloads that live, and what can be seen there.
+//! A cluster with running workloads, and ways to observe it.
 
 #[macro_use]
 mod all;
@@ -21,18 +21,18 @@ use windlass::informer::{InformerOptions, SharedInformerFactory};
 use windlass_testkit::TestCluster;
 use windlass_workloads::{Workloads, WorkloadsError};
 
-/// Between two looks. On the paused clock it takes no time.
+/// The polling interval. On the paused clock it takes no time.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// When to give up: much later than anything here takes, so that a test that would never end says
+/// When to give up: much later than anything here takes, so that a test that would hang reports
 /// what it saw.
 const GIVE_UP: Duration = Duration::from_mins(5);
 
-/// A namespace in which workloads live.
+/// A namespace with running workloads.
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) namespace: String,
-    /// Whether deployments and replica sets are ours.
+    /// Whether the controllers of deployments and replica sets are ours.
     pub(crate) is_embedded: bool,
     stop: CancellationToken,
     running: JoinSet<Result<(), WorkloadsError>>,
@@ -59,7 +59,7 @@ impl Stage {
         Self::begin(client, namespace, true, change)
     }
 
-    /// In a namespace of a real server whose controllers make the pods; ours only let them run.
+    /// In a namespace of a real server with its own controllers; ours only run the pods.
     pub(crate) fn real(client: Client, namespace: String) -> Self {
         Self::begin(client, namespace, false, |workloads| workloads.nodes(1).pods_only())
     }
@@ -115,7 +115,7 @@ impl Stage {
         json!(self.api(kind).get(name).await.expect("it is there"))
     }
 
-    /// Waits until the objects of a kind are as they should be, and gives them.
+    /// Waits until the objects of a kind satisfy `is_so`, and returns them.
     pub(crate) async fn until(
         &self,
         kind: &Kind,
@@ -137,8 +137,8 @@ impl Stage {
         objects
     }
 
-    /// Waits until the deployment has what it asks for, all of its newest template and available,
-    /// and nothing is going any more.
+    /// Waits until the deployment has its desired pods, all of the newest template and available,
+    /// and nothing changes any more.
     pub(crate) async fn until_complete(&self, name: &str) {
         self.until(DEPLOYMENTS, "complete", |all| all.iter().any(|one| is_complete(one, name)))
             .await;
@@ -146,7 +146,7 @@ impl Stage {
             pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null())
         })
         .await;
-        // The counts of what is going come last.
+        // The counts of terminating pods are updated last.
         let is_still = |objects: &[Value]| {
             objects
                 .iter()
@@ -156,7 +156,7 @@ impl Stage {
         self.until(DEPLOYMENTS, "still", is_still).await;
     }
 
-    /// Waits until the stateful set has what it asks for, and nothing is going any more.
+    /// Waits until the stateful set has its desired pods, and nothing changes any more.
     pub(crate) async fn until_set_ready(&self, name: &str) {
         self.until(STATEFUL_SETS, "ready", |all| all.iter().any(|one| is_set_ready(one, name)))
             .await;
@@ -192,7 +192,7 @@ impl Stage {
         .await;
     }
 
-    /// Waits until a job has these numbers in its status; absent ones are zero.
+    /// Waits until a job has these numbers in its status; absent fields count as zero.
     pub(crate) async fn until_counts(&self, name: &str, counts: &[(&str, i64)]) {
         let has_counts = |job: &Value| {
             let count = |field: &str| job["status"][field].as_i64().unwrap_or(0);
@@ -224,7 +224,7 @@ fn is_complete(deployment: &Value, name: &str) -> bool {
         && progressing.any(|condition| condition["reason"] == "NewReplicaSetAvailable")
 }
 
-/// Whether a stateful set has what it asks for.
+/// Whether a stateful set has its desired pods.
 fn is_set_ready(set: &Value, name: &str) -> bool {
     let (spec, status) = (&set["spec"], &set["status"]);
     let is_wanted = |count: &str| status[count].as_i64().unwrap_or(0) == spec["replicas"];

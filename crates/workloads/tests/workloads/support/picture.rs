@@ -1,8 +1,7 @@
-//! What is there, without what differs from one cluster to the next: uids, versions, times,
+//! A snapshot of all objects without what differs between clusters: uids, versions, times,
 //! generated names, hashes.
 //!
-//! What hashes and uids stand for is checked on the way: that they are the same where they have to
-//! be.
+//! On the way, checks that hashes and uids are equal where they have to be.
 
 mod budget;
 mod job;
@@ -24,7 +23,7 @@ const HASH: &str = "pod-template-hash";
 const NOTES: &str = "deployment.kubernetes.io/";
 
 impl Stage {
-    /// Everything that there is, in words that are the same for every cluster.
+    /// Returns all objects, in a form that is the same on every cluster.
     pub(crate) async fn picture(&self) -> Value {
         let deployments = self.list(DEPLOYMENTS).await;
         let sets = self.list(REPLICA_SETS).await;
@@ -50,7 +49,7 @@ impl Stage {
     }
 }
 
-/// Pictures of all objects of a kind, in an order that does not depend on generated names.
+/// Returns the pictures of all objects of a kind, in an order independent of generated names.
 fn sorted(objects: &[Value], picture: impl Fn(&Value) -> Value) -> Vec<Value> {
     let mut pictures: Vec<Value> = objects.iter().map(picture).collect();
     pictures.sort_by_key(Value::to_string);
@@ -129,7 +128,7 @@ fn pod_picture(pod: &Value, owners: &[Value]) -> Value {
         "owner": owner.as_str().and_then(|owner| owner.split(' ').next()),
         "image": spec["containers"][0]["image"],
         "variables": variables,
-        // A service account's token is mounted where there are service accounts.
+        // A service account's token is mounted only where there are service accounts.
         "claims": claims.into_iter().filter(|claim| claim.is_string()).collect::<Vec<_>>(),
         "hostname": spec["hostname"],
         "subdomain": spec["subdomain"],
@@ -140,7 +139,7 @@ fn pod_picture(pod: &Value, owners: &[Value]) -> Value {
     })
 }
 
-/// Labels without a hash, and without the uid of a job, which must be that of its owner.
+/// Labels without a hash and without a job's uid, which must be that of its owner.
 fn pod_labels(metadata: &Value, owner: Option<&Value>) -> Value {
     let mut labels = plain_labels(metadata);
     for label in ["controller-uid", "batch.kubernetes.io/controller-uid"] {
@@ -152,14 +151,14 @@ fn pod_labels(metadata: &Value, owner: Option<&Value>) -> Value {
     labels
 }
 
-/// The controller of an object, if it is one of `owners`, by uid.
+/// The controller of an object, by uid, if it is one of `owners`.
 fn owner_object<'a>(metadata: &Value, owners: &'a [Value]) -> Option<&'a Value> {
     let mut references = metadata["ownerReferences"].as_array().into_iter().flatten();
     let controller = references.find(|reference| reference["controller"] == true)?;
     owners.iter().find(|owner| owner["metadata"]["uid"] == controller["uid"])
 }
 
-/// All owners of an object, which must be among `owners`, by uid.
+/// All owners of an object, by uid; they must be among `owners`.
 fn references(metadata: &Value, owners: &[Value]) -> Value {
     let references = metadata["ownerReferences"].as_array().into_iter().flatten();
     let told = references.map(|reference| {
@@ -171,7 +170,7 @@ fn references(metadata: &Value, owners: &[Value]) -> Value {
     told.collect::<Vec<_>>().into()
 }
 
-/// The controller of an object, which must be one of `owners`, by uid.
+/// The controller of an object, by uid; it must be one of `owners`.
 fn owner(metadata: &Value, owners: &[Value]) -> Value {
     let references = metadata["ownerReferences"].as_array().into_iter().flatten();
     let mut controllers = references.filter(|reference| reference["controller"] == true);
@@ -194,7 +193,7 @@ fn plain_labels(metadata: &Value) -> Value {
     labels.into()
 }
 
-/// What deployments write down in annotations.
+/// The annotations that deployments write.
 fn notes(metadata: &Value) -> Value {
     let annotations = metadata["annotations"].as_object().cloned().unwrap_or_default();
     annotations

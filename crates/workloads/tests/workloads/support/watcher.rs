@@ -1,4 +1,4 @@
-//! Looks at pods and replica sets at every event, and notes what must not be.
+//! Checks pods and replica sets at every event, and records violations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::{Kind, Stage};
 
-/// What there is of a kind, by name.
+/// The existing objects of a kind, by name.
 pub(crate) type Present = BTreeMap<String, Value>;
 
 /// Watches one kind until it is [ended](Self::end).
@@ -26,7 +26,7 @@ struct Seen {
 }
 
 impl Watcher {
-    /// Calls `check` with what there is after each event; what it returns is wrong.
+    /// Calls `check` with the existing objects after each event; what it returns is a violation.
     pub(crate) async fn begin(
         stage: &Stage,
         kind: &Kind,
@@ -63,7 +63,7 @@ impl Watcher {
         Self { watching, seen }
     }
 
-    /// Fails if something was wrong, or if there was nothing to see.
+    /// Fails if there was a violation, or no event at all.
     pub(crate) fn end(mut self) {
         self.watching.abort_all();
         if let Some(Err(error)) = self.watching.try_join_next() {
@@ -81,7 +81,7 @@ pub(crate) fn is_active(pod: &Value) -> bool {
         && !["Failed", "Succeeded"].iter().any(|phase| pod["status"]["phase"] == **phase)
 }
 
-/// Whether it is one that serves.
+/// Whether a pod is ready and not being deleted.
 pub(crate) fn is_available(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let mut ready = conditions.filter(|condition| condition["type"] == "Ready");

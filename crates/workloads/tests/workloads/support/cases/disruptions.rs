@@ -1,4 +1,4 @@
-//! Disruption budgets, and evictions that keep to them.
+//! Disruption budgets, and evictions that respect them.
 
 use kube::api::EvictParams;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn budget(spec: &Value) -> Value {
     budget
 }
 
-/// Waits until the budget is up to date and allows so many disruptions.
+/// Waits until the budget is up to date and allows this many disruptions.
 async fn until_allowed(stage: &Stage, allowed: i64) {
     stage
         .until(BUDGETS, &format!("{allowed} allowed"), |budgets| {
@@ -28,7 +28,7 @@ async fn until_allowed(stage: &Stage, allowed: i64) {
         .await;
 }
 
-/// Evicts a pod, if its budget allows it.
+/// Evicts a pod if its budget allows it.
 async fn evict(stage: &Stage) -> Result<(), u16> {
     let pods = stage.list(PODS).await;
     let name = pods[0]["metadata"]["name"].as_str().expect("a name");
@@ -50,7 +50,7 @@ pub(crate) async fn budget_lets_pods_go_one_after_the_other(stage: &Stage) {
     stage.patch(BUDGETS, "web", json!({"spec": {"minAvailable": 3}})).await;
     until_allowed(stage, 0).await;
     if stage.is_embedded {
-        // A client of the real server tries again for minutes, as it is told to.
+        // The real server sends `Retry-After`, so its client retries for minutes.
         assert_eq!(evict(stage).await, Err(429));
     }
 }

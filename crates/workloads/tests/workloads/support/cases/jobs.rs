@@ -8,7 +8,7 @@ use super::super::{JOBS, PODS, Stage};
 const EXIT_CODE: &str = "workloads.windlass.rs/exit-code";
 const RUN_SECONDS: &str = "workloads.windlass.rs/run-seconds";
 
-/// A job `sum`, whose pods have these annotations, and more in its spec.
+/// A job `sum` with these pod annotations and additional spec fields.
 fn job(annotations: &Value, more: &Value) -> Value {
     let mut spec = json!({
         "template": {
@@ -32,7 +32,7 @@ fn forever() -> Value {
     json!({RUN_SECONDS: "forever"})
 }
 
-/// Watches that never more pods are active than may be.
+/// Watches that at most `max` pods are active.
 async fn at_most(stage: &Stage, max: usize) -> Watcher {
     Watcher::begin(stage, PODS, move |pods| {
         let active = pods.values().filter(|pod| is_active(pod)).count();
@@ -82,7 +82,7 @@ pub(crate) async fn indexed_job_fails(stage: &Stage) {
     });
     stage.create(JOBS, job(&forever(), &more)).await;
     stage.until_counts("sum", &[("active", 3), ("ready", 3)]).await;
-    // One ends well, then one fails, and the third is ended.
+    // One pod succeeds, one fails, and the third is killed.
     for (index, code) in [("0", "0"), ("1", "3")] {
         let pods = stage.list(PODS).await;
         let label = "batch.kubernetes.io/job-completion-index";

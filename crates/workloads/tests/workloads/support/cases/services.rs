@@ -21,7 +21,7 @@ fn two_ports() -> Value {
     })
 }
 
-/// Waits until so many endpoints are ready, and so many are not.
+/// Waits until this many endpoints are ready and this many are not.
 async fn until_endpoints(stage: &Stage, ready: usize, unready: usize) {
     stage
         .until(SLICES, "published", |slices| {
@@ -44,7 +44,7 @@ pub(crate) async fn service_knows_its_pods(stage: &Stage) {
     stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 3}})).await;
     stage.until_complete("web").await;
     until_endpoints(stage, 3, 0).await;
-    // A label less, a pod less; and another one for it.
+    // A pod that loses its label leaves, and its replacement joins.
     let pods = stage.list(PODS).await;
     let name = pods[0]["metadata"]["name"].as_str().expect("a name");
     stage.patch(PODS, name, json!({"metadata": {"labels": {"app": "other"}}})).await;

@@ -6,7 +6,7 @@ use super::super::watcher::{Watcher, is_available};
 use super::super::{CLAIMS, PODS, REVISIONS, STATEFUL_SETS, Stage};
 use super::{image, uids};
 
-/// A stateful set `db` with one container of this image, and more in its spec.
+/// A stateful set `db` with one container of this image and additional spec fields.
 fn stateful_set(replicas: i64, image: &str, more: &Value) -> Value {
     let mut spec = json!({
         "replicas": replicas,
@@ -42,7 +42,7 @@ fn images(pods: &[Value]) -> Vec<(&str, &str)> {
     images
 }
 
-/// Nobody lifts the gate, so the pods never run.
+/// Adds a scheduling gate that is never lifted, so the pods never run.
 fn gated(mut set: Value) -> Value {
     set["spec"]["template"]["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);
     set
@@ -90,7 +90,7 @@ pub(crate) async fn stateful_set_scales_from_any_ordinal(stage: &Stage) {
     stage.until(PODS, "two pods", |pods| names(pods) == ["db-5", "db-6"]).await;
     stage.until_updated("db").await;
     assert!(uids(&stage.list(PODS).await).is_superset(&first));
-    // The ordinals move, and the pods with them.
+    // The pods move with the ordinals.
     let moved = json!({"spec": {"ordinals": {"start": 6}}});
     stage.patch(STATEFUL_SETS, "db", moved).await;
     stage.until(PODS, "moved", |pods| names(pods) == ["db-6", "db-7"]).await;
@@ -132,7 +132,7 @@ pub(crate) async fn stateful_set_rolls_up_to_its_partition(stage: &Stage) {
         sets[0]["status"]["updatedReplicas"] == 1 && sets[0]["status"]["readyReplicas"] == 3
     };
     stage.until(STATEFUL_SETS, "updated in part", is_halfway).await;
-    // One below the partition comes back as it was.
+    // A pod below the partition is created again with the old revision.
     delete_and_await(stage, "db-0").await;
     stage.until(STATEFUL_SETS, "updated in part", is_halfway).await;
     stage.until_set_ready("db").await;
@@ -184,7 +184,7 @@ pub(crate) async fn stateful_pod_comes_back_with_its_name(stage: &Stage) {
     stage.until_updated("db").await;
 }
 
-/// Deletes a pod, and waits until another one of its name is available.
+/// Deletes a pod, and waits until its replacement is available.
 async fn delete_and_await(stage: &Stage, name: &str) {
     let before = stage.get(PODS, name).await["metadata"]["uid"].clone();
     stage.delete(PODS, name).await;
@@ -203,7 +203,7 @@ pub(crate) async fn stateful_orphan_is_adopted_by_name(stage: &Stage) {
             "spec": {"containers": [{"name": "web", "image": "db:1"}]},
         })
     };
-    // It has no revision, and is not replaced for that.
+    // The pod has no revision, and is not replaced because of that.
     let more = json!({"updateStrategy": {"type": "OnDelete"}});
     for name in ["db-0", "other-1"] {
         stage.create(PODS, pod(name)).await;
@@ -257,7 +257,7 @@ pub(crate) async fn stateful_claims_go_when_scaled_down(stage: &Stage) {
     stage.patch(STATEFUL_SETS, "db", json!({"spec": {"replicas": 1}})).await;
     stage.until(CLAIMS, "one claim", |claims| names(claims) == ["data-db-0"]).await;
     stage.until_updated("db").await;
-    // New ones, for pods with the old names.
+    // New claims, for pods with the old names.
     stage.patch(STATEFUL_SETS, "db", json!({"spec": {"replicas": 2}})).await;
     stage.until_updated("db").await;
     assert_eq!(names(&stage.list(CLAIMS).await), ["data-db-0", "data-db-1"]);
