@@ -1,4 +1,4 @@
-//! Settings of a cluster, and its start.
+//! The settings of a cluster, and how it starts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use windlass_workloads::{RUN_TIME, START_DELAY, Workloads};
 use crate::cluster::{Cluster, ClusterError};
 use crate::credentials::client;
 
-/// Settings of a [`Cluster`].
+/// Configures and starts a [`Cluster`].
 #[derive(Clone)]
 #[must_use]
 pub struct Builder {
@@ -28,7 +28,7 @@ pub struct Builder {
     kubeconfig: Option<PathBuf>,
 }
 
-/// The token is a secret, and does not show.
+/// Hides the token, which is a secret.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
@@ -55,56 +55,56 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The API server, as its own builder makes it: a seed, a clock, tokens, access rules. Default:
+    /// Sets the builder of the API server: seed, clock, tokens, access rules. Default:
     /// [`ApiServer::builder`]. Every namespace gets the service account `default`.
     pub fn server(self, server: windlass_apiserver::Builder) -> Self {
         Self { server, ..self }
     }
 
-    /// The bearer token that the controllers, [`Cluster::client`] and the kubeconfig show. The
-    /// [server](Self::server) has to know it, and to allow its user everything. Default: none,
-    /// which is enough for a server without tokens.
+    /// Sets the bearer token of the controllers, [`Cluster::client`] and the kubeconfig. The
+    /// [server](Self::server) has to know it, and to grant its user all rights. Default: no token,
+    /// for a server without authentication.
     pub fn token(self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self }
     }
 
-    /// How many nodes there are, `node-1` and so on. Default: 1. With 0, every pod is on a node
-    /// that has no object.
+    /// Sets the number of nodes, named `node-1` and so on. Default: 1. With 0, every pod is
+    /// assigned to a node without an object.
     pub fn nodes(self, nodes: u32) -> Self {
         Self { nodes, ..self }
     }
 
-    /// How long a pod takes to become ready. Default: 100 ms.
+    /// Sets how long a pod takes to become ready. Default: 100 ms.
     pub fn start_delay(self, start_delay: Duration) -> Self {
         Self { start_delay, ..self }
     }
 
-    /// How long a pod runs that is to end, such as one of a Job. Default: 100 ms.
+    /// Sets how long a pod runs that is meant to end, such as one of a Job. Default: 100 ms.
     pub fn run_time(self, run_time: Duration) -> Self {
         Self { run_time, ..self }
     }
 
-    /// Serves at this address as well; port 0 takes a free one. Default: no socket. Without
-    /// [`tls`](Self::tls), give a loopback address.
+    /// Listens on this address; port 0 picks a free one. Default: no socket. Without
+    /// [`tls`](Self::tls), use a loopback address.
     pub fn listen(self, address: SocketAddr) -> Self {
         Self { address: Some(address), ..self }
     }
 
-    /// Serves with TLS, by a certificate that is made for it; the kubeconfig has the certificate of
-    /// the authority that signed it. Default: no. Without [`listen`](Self::listen), it serves at a
-    /// free port of 127.0.0.1; without [`token`](Self::token), with a random one.
+    /// Serves TLS with a generated certificate; the kubeconfig contains its authority. Default:
+    /// off. Without [`listen`](Self::listen), it listens on a free port of 127.0.0.1; without
+    /// [`token`](Self::token), it generates a random one.
     pub fn tls(self) -> Self {
         Self { has_tls: true, ..self }
     }
 
-    /// Where to write the kubeconfig: to a new file, which is gone when the cluster ends. What is
-    /// there already is not overwritten. Default: in a new folder in the temporary one.
+    /// Sets the path of the kubeconfig: a new file, removed when the cluster ends. An existing file
+    /// is not overwritten. Default: in a new temporary folder.
     pub fn kubeconfig(self, path: impl Into<PathBuf>) -> Self {
         Self { kubeconfig: Some(path.into()), ..self }
     }
 
-    /// Starts the cluster, and returns when its nodes are there. It belongs to the runtime that
-    /// this is called in.
+    /// Starts the cluster, and returns when its nodes exist. The cluster belongs to the calling
+    /// runtime.
     ///
     /// Cancel safety: dropped half-way, everything stops at once.
     ///
@@ -125,7 +125,7 @@ impl Builder {
             .start_delay(self.start_delay)
             .run_time(self.run_time);
         workloads.register_nodes().await?;
-        // Last of what may fail: nobody would remove it.
+        // The last fallible step: a later failure would leave the file behind.
         let kubeconfig = listening.as_ref().map(|listening| self.write_kubeconfig(listening));
         let kubeconfig = kubeconfig.transpose()?;
         let stop = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! The handle of a cluster that runs.
+//! The handle of a running cluster.
 
 use std::fmt;
 use std::io;
@@ -13,11 +13,11 @@ use windlass_workloads::WorkloadsError;
 use crate::builder::Builder;
 use crate::credentials::client;
 
-/// A cluster in this process. Dropping it ends it at once.
+/// A cluster in this process. Dropping it stops it at once.
 #[must_use]
 pub struct Cluster {
     pub(crate) server: ApiServer,
-    /// What the server asks for, if it asks for something.
+    /// The bearer token, if the server requires one.
     pub(crate) token: Option<String>,
     pub(crate) listening: Option<Listening>,
     pub(crate) kubeconfig: Option<Kubeconfig>,
@@ -26,7 +26,7 @@ pub struct Cluster {
     pub(crate) running: JoinSet<Result<(), WorkloadsError>>,
 }
 
-/// The token is a secret, and does not show.
+/// Hides the token, which is a secret.
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster")
@@ -45,23 +45,23 @@ pub enum ClusterError {
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What the machine says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// There is no certificate.
+    /// The certificate cannot be created.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The kubeconfig cannot be written, or not be removed.
+    /// The kubeconfig cannot be written or removed.
     #[error("the kubeconfig {} cannot be written or removed", path.display())]
     Kubeconfig {
-        /// Where it is, or was to be: empty, if that is a temporary folder.
+        /// The path; empty for a temporary folder.
         path: PathBuf,
-        /// What the machine says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// The controllers do not run.
+    /// The controllers have failed.
     #[error(transparent)]
     Workloads(#[from] WorkloadsError),
     /// The controllers have panicked.
@@ -70,34 +70,33 @@ pub enum ClusterError {
 }
 
 impl Cluster {
-    /// Settings for a cluster.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A client with all rights, in process: no socket is involved. Each call gives one of its own.
+    /// Returns a new in-process client with all rights. It uses no socket.
     pub fn client(&self) -> Client {
         client(&self.server, self.token.as_deref())
     }
 
-    /// The API server, for faults, snapshots and compaction.
+    /// Returns the API server, for faults, snapshots and compaction.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// Where the API server listens, as clients write it; `None` without
-    /// [`listen`](Builder::listen).
+    /// Returns the URL of the API server; `None` without [`listen`](Builder::listen).
     pub fn url(&self) -> Option<String> {
         self.listening.as_ref().map(Listening::url)
     }
 
-    /// A file that leads clients here, for kubectl and `KUBECONFIG`; it is gone with the cluster.
-    /// `None` without [`listen`](Builder::listen).
+    /// Returns the path of the kubeconfig, which is removed with the cluster. `None` without
+    /// [`listen`](Builder::listen).
     pub fn kubeconfig(&self) -> Option<&Path> {
         self.kubeconfig.as_ref().map(Kubeconfig::path)
     }
 
-    /// Waits until the controllers end, which they do not do by themselves. Returns why.
+    /// Waits until the controllers end, which only a failure makes them do. Returns that failure.
     ///
     /// Cancel safety: dropped half-way, nothing is lost.
     ///
@@ -108,13 +107,13 @@ impl Cluster {
         Ok(ended.map_err(|_| ClusterError::Panicked)??)
     }
 
-    /// Stops everything: the controllers finish what they are at, connections are ended, and the
+    /// Stops everything: the controllers finish their current runs, connections are closed, and the
     /// kubeconfig is removed.
     ///
     /// Cancel safety: dropped half-way, everything stops at once.
     ///
     /// # Errors
-    /// If the controllers have failed meanwhile, or the kubeconfig cannot be removed.
+    /// If the controllers have failed before, or the kubeconfig cannot be removed.
     pub async fn stop(mut self) -> Result<(), ClusterError> {
         self.stop.cancel();
         let ended = self.wait_for_end().await;

@@ -6,7 +6,7 @@ use kube::Client;
 use tower::ServiceExt as _;
 use windlass_apiserver::ApiServer;
 
-/// A client in process that shows this token.
+/// Returns an in-process client that sends this token.
 pub(crate) fn client(server: &ApiServer, token: Option<&str>) -> Client {
     let service = server.service();
     let header = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());

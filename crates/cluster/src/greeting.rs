@@ -1,11 +1,11 @@
-//! What the program says when it is ready.
+//! The output of the program when it is ready.
 
 use std::path::Path;
 
 use crate::cluster::Cluster;
 
-/// What `windlass-cluster` says of a cluster with this many nodes that listens. The lines that
-/// begin with two spaces are for a shell; each of them succeeds.
+/// Returns the text that `windlass-cluster` prints for a listening cluster with this many nodes.
+/// Lines that begin with two spaces are shell commands; each of them succeeds.
 pub fn greeting(cluster: &Cluster, nodes: u32) -> String {
     let url = cluster.url().unwrap_or_default();
     let kubeconfig = cluster.kubeconfig().unwrap_or(Path::new("")).display();

@@ -1,9 +1,9 @@
-//! A Kubernetes cluster in one process: the embedded API server, nodes that are made up, and the
-//! controllers that bring Deployments, `StatefulSets`, Jobs and Services to life.
+//! A Kubernetes cluster in one process: the embedded API server, made-up nodes, and simulated
+//! controllers of Deployments, `StatefulSets`, Jobs and Services.
 //!
-//! It is for tests of operators that need more than stored objects, and to look at with kubectl
-//! (`cargo run -p windlass-cluster`). It starts in milliseconds, needs nothing installed, and runs
-//! nothing: containers are only said to run.
+//! It is for tests of operators that need more than stored objects, and for trying things with
+//! kubectl (`cargo run -p windlass-cluster`). It starts in milliseconds, needs nothing installed,
+//! and runs no containers: pods only report that they run.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Node;
@@ -23,14 +23,14 @@
 //! ```
 //!
 //! Without [`Builder::listen`] there is no socket, and time is tokio's: a test on a paused clock
-//! does not wait for rollouts. What the server and the workloads do, and do not, is told by
-//! `docs/APISERVER.md` and by the documentation of [`windlass_workloads`].
+//! does not wait for rollouts. `docs/APISERVER.md` and the documentation of [`windlass_workloads`]
+//! say what the server and the workloads do, and what they do not.
 //!
-//! The feature `program`, on by default, is for the program of the same name. Libraries turn it
-//! off, because it chooses a version of Kubernetes' types.
+//! The feature `program`, on by default, builds the program of the same name. Libraries turn it
+//! off, because it selects a version of the Kubernetes types.
 //!
-//! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (who the
-//! controllers are to the server), `greeting` (what the program says).
+//! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (how the
+//! controllers authenticate), `greeting` (the output of the program).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A cluster as a program: to look at it with kubectl, and to run operators against it.
+//! A cluster as a program, for kubectl and for operators under development.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -68,10 +68,10 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> anyhow::Result<()> {
     program::start_log("info,windlass_apiserver=warn,windlass=warn");
-    // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
+    // Signals are handled before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let mut cluster = options.start().await?;
-    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
+    // Nobody may be reading, as behind `| head -1`; that is no reason to stop.
     let _ = writeln!(std::io::stdout(), "{}", greeting(&cluster, options.nodes));
 
     let ended = tokio::select! {

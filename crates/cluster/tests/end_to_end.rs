@@ -1,4 +1,4 @@
-//! A cluster from its start to its end, as a test of an operator uses it.
+//! The life of a cluster as a test of an operator uses it.
 
 mod support;
 
@@ -86,7 +86,7 @@ fn image(container: &str, image: &str) -> Value {
     json!({"spec": {"template": {"spec": {"containers": containers}}}})
 }
 
-/// Whether all replicas are there, ready, and of the newest template.
+/// Whether all replicas are ready and of the newest template.
 fn is_rolled_out(deployment: &Deployment, replicas: i32) -> bool {
     let status = deployment.status.clone().unwrap_or_default();
     let counts = [status.replicas, status.updated_replicas, status.available_replicas];
@@ -128,7 +128,7 @@ fn spread(pods: &[Pod]) -> BTreeMap<String, usize> {
     spread
 }
 
-/// Creates one of each, changes it, and deletes it again.
+/// Creates one object of each kind, changes it, and deletes it.
 async fn live(client: Client) {
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     let sets: Api<StatefulSet> = Api::default_namespaced(client.clone());
@@ -193,7 +193,7 @@ async fn workloads_live_over_tls() {
     let kubeconfig = Kubeconfig::read_from(&path).expect("it can be read");
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a config");
-    // The token is asked for, and who has none is anonymous.
+    // Without the token, a request is anonymous and refused.
     let mut anonymous = config.clone();
     anonymous.auth_info = kube::config::AuthInfo::default();
     let pods: Api<Pod> = Api::default_namespaced(Client::try_from(anonymous).expect("a client"));
@@ -201,7 +201,7 @@ async fn workloads_live_over_tls() {
     assert!(
         matches!(refused, kube::Error::Api(status) if status.code == 401 || status.code == 403)
     );
-    // So is trust: another authority has not signed the certificate.
+    // Without the authority's certificate, the client does not trust the server.
     let mut distrustful = config.clone();
     distrustful.root_cert = None;
     let pods: Api<Pod> = Api::default_namespaced(Client::try_from(distrustful).expect("a client"));
@@ -242,7 +242,7 @@ async fn node_can_be_drained() {
         before.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
     assert_eq!(addresses.len(), 6);
 
-    // What `kubectl drain` does.
+    // As `kubectl drain` does.
     nodes.cordon("node-1").await.expect("cordoned");
     for pod in before.iter().filter(|pod| {
         pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some("node-1")
@@ -255,7 +255,7 @@ async fn node_can_be_drained() {
         spread.len() == 2 && spread.values().all(|count| *count == 3)
     })
     .await;
-    // With all nodes cordoned, pods wait, and say why.
+    // With all nodes cordoned, pods stay pending, with a condition that says why.
     for node in ["node-2", "node-3"] {
         nodes.cordon(node).await.expect("cordoned");
     }

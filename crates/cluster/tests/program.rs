@@ -1,4 +1,4 @@
-//! The program: what it says, what it listens on, and that nothing is left when it ends.
+//! The program: its output, its address, and that it cleans up when it ends.
 
 #![cfg(unix)]
 
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// The program while it runs.
+/// The running program.
 struct Program {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -23,7 +23,7 @@ fn command(temporary: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Program {
-    /// Starts it, and waits until it has greeted.
+    /// Starts it, and waits for its greeting.
     fn start(temporary: &Path, arguments: &[&str]) -> Self {
         let mut child = command(temporary, arguments).spawn().expect("it starts");
         let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
@@ -41,7 +41,7 @@ impl Program {
         path.expect("it says where its kubeconfig is").into()
     }
 
-    /// What a plain request for this path gets.
+    /// Returns the answer to a plain-text request for this path.
     fn get(&self, path: &str) -> String {
         let start = self.greeting.find("http://").expect("an address") + "http://".len();
         let end = self.greeting[start..].find([',', ' ', '\n']).expect("an end") + start;
@@ -53,7 +53,7 @@ impl Program {
         answer
     }
 
-    /// Sends it a signal, and waits for its end, which must be a normal one.
+    /// Sends a signal, and waits for the end, which must be a normal one.
     fn end(mut self, signal: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status().expect("a signal is sent");
@@ -102,7 +102,7 @@ fn kubeconfig_has_the_authority_and_the_token() {
     assert!(!Path::new(path).exists());
 }
 
-/// What the program says as an error, if it does not even start.
+/// Returns the error output of a program that fails to start.
 fn refused(temporary: &Path, arguments: &[&str]) -> String {
     let ended = command(temporary, arguments).output().expect("it ends");
     assert!(!ended.status.success());
@@ -140,7 +140,7 @@ fn address_that_cannot_be_listened_on_is_an_error_that_says_what_to_do() {
     );
     assert_eq!(said, expected);
 
-    // It is reserved for documentation, so no machine has it.
+    // This address is reserved for documentation, so no machine has it.
     let said = refused(temporary.path(), &["--listen", "192.0.2.1:8080"]);
     let expected = "error: address 192.0.2.1:8080 is not an address of this machine: choose \
                     another one with --listen, such as 127.0.0.1:8080\n";

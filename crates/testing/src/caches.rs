@@ -1,9 +1,9 @@
-//! Whether caches show what the server has.
+//! Checks whether caches are up to date with the server.
 //!
-//! The versions of a list cannot be compared with that of a watch: a cache does not hear of the
-//! version of the whole cluster before something changes that it watches. So the server is asked
-//! what there is, and every object of the answer must be in the cache, in that version or a later
-//! one; and what the cache holds beyond it must be newer than the answer.
+//! The version of a list cannot be compared with that of a watch: a cache learns of the cluster's
+//! version only when something changes that it watches. So the server is asked for a list. Every
+//! object of the list must be in the cache, in that version or a later one, and every other object
+//! of the cache must be newer than the list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use windlass::informer::{InformerCache, Written};
 use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
 
-/// The metadata of a list alone.
+/// Asks for a list with metadata only.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// What the server has of a resource.
+/// The server's list of a resource.
 #[derive(Deserialize)]
 struct Listed {
     metadata: ListMeta,
-    /// A real server has `null` for none.
+    /// A real server sends `null` for an empty list.
     items: Option<Vec<Value>>,
 }
 
@@ -36,7 +36,8 @@ struct ListMeta {
     resource_version: String,
 }
 
-/// A cache of these controllers that does not show what the server has, and what it lacks.
+/// Returns a description of the first cache of these controllers that lags behind the server, and
+/// what it lacks.
 ///
 /// # Errors
 /// If the server does not answer.
@@ -60,7 +61,7 @@ pub(crate) async fn behind(
     Ok(None)
 }
 
-/// What a cache lacks of a namespace.
+/// Returns what a cache lacks of a namespace.
 async fn missing(
     client: &Client,
     cache: &InformerCache,
@@ -77,7 +78,8 @@ async fn missing(
     for head in heads {
         let (key, version) = (head.key().clone(), head.resource_version().clone());
         let written = Written::Object(head);
-        // Only the server knows whether a field selector selects what the cache does not have.
+        // Only the server knows whether a field selector matches an object that the cache does not
+        // have.
         if !cache.is_caught_up(&written, answered) && cache.surely_selects(&written) {
             return Ok(Some(format!("does not show {key} at version {version} yet")));
         }

@@ -1,8 +1,8 @@
-//! Which clock a test runs on, and waiting on it.
+//! The clock that a test runs on, and waiting on it.
 //!
-//! On tokio's paused clock, time stands still while anybody has something to do, and then jumps to
-//! the next timer: minutes cost nothing. On the wall clock they are minutes. Both are tokio's
-//! timers, so one loop waits on both; only how long and how often it looks differs.
+//! tokio's paused clock stands still while any task has work, and then jumps to the next timer:
+//! minutes cost nothing. On the wall clock they take minutes. Both are tokio's timers, so one loop
+//! waits on both; only its limits and intervals differ.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -16,45 +16,45 @@ const PATIENCE_PAUSED: Duration = Duration::from_mins(5);
 /// How long a test waits on the wall clock: enough for a real server on a busy machine.
 const PATIENCE_WALL: Duration = Duration::from_mins(1);
 
-/// How long `never` looks on the paused clock: longer than most retries and periods.
+/// How long `never` watches on the paused clock: longer than most retries and periods.
 const WATCH_PAUSED: Duration = Duration::from_mins(10);
 
-/// How long `never` looks on the wall clock, where a test that passes takes all of it.
+/// How long `never` watches on the wall clock, where a passing test takes all of it.
 const WATCH_WALL: Duration = Duration::from_secs(2);
 
-/// On the paused clock a test also ends after so long on the wall, as far as its limit is within
-/// these: a controller that keeps itself busy never lets that clock advance.
+/// On the paused clock, a test also ends after its limit, clamped to this range, on the wall clock:
+/// a controller that is always busy never lets the paused clock advance.
 const ALARM: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
 
-/// The first pause between two looks. Pauses grow, so that a test that fails does not look a
-/// hundred thousand times.
+/// The first pause between two checks. Pauses grow, so that a failing test does not check a hundred
+/// thousand times.
 const PAUSE_PAUSED: Duration = Duration::from_millis(1);
 const PAUSE_WALL: Duration = Duration::from_millis(10);
 
-/// The longest pause on the wall clock. On the paused one it is this part of the limit.
+/// The longest pause on the wall clock. On the paused clock it is this fraction of the limit.
 const PAUSE_WALL_MAX: Duration = Duration::from_millis(100);
 const PAUSE_PAUSED_PART: u32 = 300;
 
 /// The clock of the runtime that a test runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Paused: `#[tokio::test(start_paused = true)]`. Time advances when nobody has anything to do.
+    /// Paused: `#[tokio::test(start_paused = true)]`. Time advances when no task has work.
     Paused,
-    /// It shows the time on the wall.
+    /// Real time.
     Wall,
 }
 
 impl Clock {
-    /// The clock of the current runtime, as it is now: `tokio::time::resume` changes it.
+    /// Returns the clock of the current runtime at this moment: `tokio::time::resume` changes it.
     #[expect(clippy::disallowed_methods, reason = "it tells the paused clock from the real one")]
     pub fn current() -> Self {
         let (shown, began) = (Instant::now(), std::time::Instant::now());
-        // Until the real clock has certainly moved.
+        // Waits until the real clock has moved.
         while std::time::Instant::now() == began {}
         if Instant::now() == shown { Self::Paused } else { Self::Wall }
     }
 
-    /// One of two values, for a test that runs on both clocks.
+    /// Picks one of two values, for a test that runs on both clocks.
     pub fn pick<T>(self, paused: T, wall: T) -> T {
         match self {
             Self::Paused => paused,
@@ -62,22 +62,22 @@ impl Clock {
         }
     }
 
-    /// How long a test waits for something, unless it is told otherwise.
+    /// The default limit for waiting.
     pub(crate) fn timeout(self) -> Duration {
         self.pick(PATIENCE_PAUSED, PATIENCE_WALL)
     }
 
-    /// How long a test makes sure that something does not happen, unless it is told otherwise.
+    /// The default time for which `never` watches.
     pub(crate) fn watch_time(self) -> Duration {
         self.pick(WATCH_PAUSED, WATCH_WALL)
     }
 
-    /// The name of the clock, in messages.
+    /// The name of the clock in messages.
     pub(crate) fn name(self) -> &'static str {
         self.pick("the paused clock", "the wall clock")
     }
 
-    /// Makes time go on, if it is paused.
+    /// Resumes the clock if it is paused.
     pub(crate) fn resume() {
         if Self::current() == Self::Paused {
             tokio::time::resume();
@@ -85,8 +85,8 @@ impl Clock {
     }
 }
 
-/// Looks again and again until `look` returns something, at most for `limit`. `None` if it does
-/// not. A look that lasts beyond the limit is dropped.
+/// Calls `look` repeatedly until it returns something, at most for `limit`; otherwise returns
+/// `None`. A call that lasts beyond the limit is dropped.
 pub(crate) async fn poll<T>(
     limit: Duration,
     mut look: impl AsyncFnMut() -> Option<T>,
@@ -116,11 +116,11 @@ pub(crate) async fn poll<T>(
     }
 }
 
-/// Rings after a time on the wall, whatever tokio's clock shows. Not before its time: not even if
-/// it is dropped.
+/// Fires after a time on the wall clock, whatever tokio's clock shows, and never early, even if it
+/// is dropped.
 struct Alarm {
     rang: oneshot::Receiver<()>,
-    /// The thread ends when this is dropped.
+    /// Dropping it ends the thread.
     _keeps_on: mpsc::Sender<()>,
 }
 

@@ -1,4 +1,4 @@
-//! The cluster of a test: a server, a namespace on it, and what runs there.
+//! The cluster of a test: a server, a namespace on it, and the controllers that run there.
 
 use std::fmt;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::part::Part;
 use crate::recording::Recording;
 use crate::report::causes;
 
-/// The namespace of a test that has a server for itself.
+/// The namespace of a test with a server of its own.
 const NAMESPACE: &str = "default";
 
-/// How the namespaces of tests on a shared server begin.
+/// The name prefix of test namespaces on a shared server.
 const PREFIX: &str = "test";
 
-/// A server, a namespace on it, and the controllers that a test runs there. Clones are the same
+/// A server, a namespace on it, and the controllers that a test runs there. Clones share the
 /// cluster.
 ///
-/// Everything here fails the test with a panic that names the line of the test. On a server that
-/// tests share (a real one, or that of a kubeconfig), the namespace is new, and the controllers
-/// watch only it and cluster-scoped objects, so that tests do not see each other; see
+/// Every failure here is a panic that names the line of the test. On a server that tests share (a
+/// real one, or that of a kubeconfig), the namespace is new, and controllers watch only it and
+/// cluster-scoped objects, so that tests do not see each other; see
 /// [`watch_all_namespaces`](Self::watch_all_namespaces).
 #[derive(Clone)]
 pub struct Cluster {
@@ -41,19 +41,19 @@ struct Shared {
     server: Server,
     client: Client,
     namespace: String,
-    /// What was run, as long as somebody holds it.
+    /// What the test runs, while somebody holds it.
     parts: Mutex<Vec<Weak<Part>>>,
 }
 
 enum Server {
     Test(TestCluster),
-    /// The one of a kubeconfig.
+    /// The cluster of a kubeconfig.
     Existing(Box<Config>),
 }
 
 impl Cluster {
-    /// A new embedded API server for this test alone, in this process, and its namespace
-    /// `default`.
+    /// Creates an embedded API server for this test alone, in this process. The test uses its
+    /// namespace `default`.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -61,17 +61,17 @@ impl Cluster {
         Self::on(TestCluster::embedded(), NAMESPACE)
     }
 
-    /// A cluster of the test kit, and a namespace that is there: for an embedded server that was
-    /// built otherwise, or a real one with controllers of its own.
+    /// Uses a cluster of the test kit and an existing namespace: for an embedded server with other
+    /// settings, or a real one with controllers of its own.
     ///
     /// # Panics
-    /// Outside of a tokio runtime; and if the server is real and the clock is paused.
+    /// Outside of a tokio runtime, or if the server is real and the clock is paused.
     pub fn on(cluster: TestCluster, namespace: impl Into<String>) -> Self {
         let watches_all = cluster.server().is_some();
         Self::new(Server::Test(cluster), namespace.into(), watches_all)
     }
 
-    /// The real kube-apiserver of this process, which its tests share, and a new namespace.
+    /// Uses the real kube-apiserver that the tests of this process share, and a new namespace.
     ///
     /// # Panics
     /// If the server does not start, or if the clock is paused.
@@ -88,9 +88,9 @@ impl Cluster {
         Self::on(cluster, namespace)
     }
 
-    /// The cluster that a kubeconfig file points at, and a new namespace on it, which
-    /// [`delete_namespace`](Self::delete_namespace) removes. Nothing but what the test asks for is
-    /// written outside of it.
+    /// Uses the cluster of a kubeconfig file, and a new namespace on it, which
+    /// [`delete_namespace`](Self::delete_namespace) removes. Outside of the namespace, only what
+    /// the test asks for is written.
     ///
     /// # Panics
     /// If the file cannot be used, if the namespace cannot be created, or if the clock is paused.
@@ -125,45 +125,46 @@ impl Cluster {
         Self { shared: Arc::new(shared), token: None, timeout: None, watches_all }
     }
 
-    /// The same cluster for controllers that act as this account, with its rights. What the test
-    /// does itself it still does with all rights.
+    /// Returns the same cluster for controllers that run as this account, with its rights. The test
+    /// itself keeps all rights.
     #[must_use]
     pub fn acting_as(&self, account: &Account) -> Self {
         Self { token: Some(account.token().into()), ..self.clone() }
     }
 
-    /// The same cluster for controllers with all rights.
+    /// Returns the same cluster for controllers with all rights.
     pub(crate) fn as_admin(&self) -> Self {
         Self { token: None, ..self.clone() }
     }
 
-    /// The same cluster with another limit for everything that waits. Default: five minutes on the
+    /// Returns the same cluster with another time limit for waiting. Default: five minutes on the
     /// paused clock, where they cost nothing, and one minute on the wall clock.
     #[must_use]
     pub fn timeout(&self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self.clone() }
     }
 
-    /// The same cluster for controllers that watch all namespaces on a shared server, too. They
-    /// then see what other tests do.
+    /// Returns the same cluster for controllers that watch all namespaces even on a shared server.
+    /// They then see the objects of other tests.
     #[must_use]
     pub fn watch_all_namespaces(&self) -> Self {
         Self { watches_all: true, ..self.clone() }
     }
 
-    /// A client with all rights, whose default namespace is the one of the test. The
-    /// [faults](windlass_testkit::apiserver::ApiServer::faults) of an embedded server do not hit
+    /// Returns a client with all rights; its default namespace is the one of the test. The
+    /// [faults](windlass_testkit::apiserver::ApiServer::faults) of an embedded server do not affect
     /// it: they are for the controllers.
     pub fn client(&self) -> Client {
         self.shared.client.clone()
     }
 
-    /// The namespace of the test.
+    /// Returns the namespace of the test.
     pub fn namespace(&self) -> &str {
         &self.shared.namespace
     }
 
-    /// The cluster of the test kit, with its faults and accounts; `None` for that of a kubeconfig.
+    /// Returns the cluster of the test kit, with its faults and accounts; `None` for that of a
+    /// kubeconfig.
     pub fn test_cluster(&self) -> Option<&TestCluster> {
         match &self.shared.server {
             Server::Test(cluster) => Some(cluster),
@@ -171,18 +172,18 @@ impl Cluster {
         }
     }
 
-    /// Whether the server is embedded, and not a real one.
+    /// Returns whether the server is embedded.
     pub fn is_embedded(&self) -> bool {
         self.shared.server.is_embedded()
     }
 
-    /// A client for a controller: of the account that it acts as.
+    /// Returns a client for a controller, of the account that it runs as.
     pub(crate) fn connect(&self, stack: ClientStack) -> Result<Client, String> {
         self.shared.server.connect(stack, self.token.as_deref(), self.namespace())
     }
 
-    /// A factory for one controller of the test, whose requests are recorded for `cargo windlass
-    /// rbac`.
+    /// Returns a factory for one controller of the test. Its requests are recorded for `cargo
+    /// windlass rbac`.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
         let stack = ClientStack::new();
         self.factory_on(match Recording::start() {
@@ -191,7 +192,7 @@ impl Cluster {
         })
     }
 
-    /// A factory for controllers that do not belong to the operator.
+    /// Returns a factory for controllers that do not belong to the operator.
     pub(crate) fn foreign_factory(&self) -> SharedInformerFactory {
         self.factory_on(ClientStack::new())
     }
@@ -208,22 +209,22 @@ impl Cluster {
         SharedInformerFactory::builder(client).defaults(options).build()
     }
 
-    /// The namespace that controllers watch; `None` for all.
+    /// Returns the namespace that controllers watch; `None` for all.
     pub(crate) fn watched_namespace(&self) -> Option<&str> {
         (!self.watches_all).then(|| self.namespace())
     }
 
-    /// How long to wait for something.
+    /// Returns the time limit for waiting.
     pub(crate) fn limit(&self) -> Duration {
         self.timeout.unwrap_or_else(|| Clock::current().timeout())
     }
 
-    /// Notes what runs.
+    /// Adds something that runs.
     pub(crate) fn add(&self, part: &Arc<Part>) {
         self.lock().push(Arc::downgrade(part));
     }
 
-    /// What runs.
+    /// Returns what runs.
     pub(crate) fn parts(&self) -> Vec<Arc<Part>> {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
@@ -238,7 +239,7 @@ impl Server {
         matches!(self, Self::Test(cluster) if cluster.server().is_some())
     }
 
-    /// A client for the test itself, which faults do not hit.
+    /// Returns a client for the test itself, which faults do not affect.
     fn client_without_faults(&self, namespace: &str) -> Result<Client, String> {
         let stack = ClientStack::new();
         match self {
@@ -249,7 +250,7 @@ impl Server {
         }
     }
 
-    /// A client; with a token, if there is one, and with all rights otherwise.
+    /// Returns a client with this token, or with all rights without one.
     fn connect(
         &self,
         stack: ClientStack,
@@ -281,10 +282,10 @@ impl Server {
     }
 }
 
-/// Runs a test on an embedded server, and then on the real one if that was asked for by
-/// `WINDLASS_TEST_REAL=1`, as `cargo xtask test --real` does.
+/// Runs a test on an embedded server, and then on the real one if `WINDLASS_TEST_REAL=1` requests
+/// it, as `cargo xtask test --real` does.
 ///
-/// The clock may be paused: it is for the embedded server, and goes on for the real one.
+/// The clock may be paused for the embedded server; it is resumed for the real one.
 ///
 /// ```no_run
 /// #[tokio::test(start_paused = true)]
@@ -298,7 +299,7 @@ impl Server {
 /// ```
 ///
 /// # Panics
-/// If the test does, or if the real cluster was asked for and does not start.
+/// If the test panics, or if the real cluster was requested and fails to start.
 pub async fn on_each_cluster(test: impl AsyncFn(Cluster)) {
     test(Cluster::embedded()).await;
     if !real_tier_is_on() {

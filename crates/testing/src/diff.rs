@@ -1,17 +1,17 @@
-//! How an object differs from what a test expects of it.
+//! The difference between an object and what a test expects.
 //!
-//! What is expected is a part of the object: fields that it does not name do not matter. Only the
-//! named fields are shown, as YAML, with `-` for what is expected and `+` for what is there.
+//! The expectation is a part of the object: fields that it does not name are ignored. Only the
+//! named fields are shown, as YAML, with `-` for expected and `+` for actual values.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// The difference; `None` if the object has everything that is expected.
+/// Returns the difference; `None` if the object matches.
 ///
 /// - An object must have all expected fields; it may have others.
 /// - A list must have as many items as are expected, each as expected, in the same order.
-/// - `null` means that the field is not there.
+/// - `null` means that the field is absent.
 /// - Everything else must be equal.
 pub(crate) fn difference(expected: &Value, got: &Value) -> Option<String> {
     let mut diff = Diff::default();
@@ -26,7 +26,7 @@ struct Diff {
 }
 
 impl Diff {
-    /// Adds a field, which is `label` with its colon; empty for the whole object.
+    /// Compares a field. `label` is its name and a colon; empty for the whole object.
     fn compare(&mut self, label: &str, depth: usize, expected: &Value, got: &Value) {
         match (expected, got) {
             (Value::Object(expected), Value::Object(got)) => {
@@ -51,7 +51,7 @@ impl Diff {
         }
     }
 
-    /// Adds the line above the fields of an object. Returns how deep they are.
+    /// Adds the line above the fields of an object. Returns their indentation.
     fn open(&mut self, label: &str, depth: usize) -> usize {
         if label.is_empty() {
             return depth;
@@ -60,7 +60,7 @@ impl Diff {
         depth + 2
     }
 
-    /// JSON is YAML, and fits on a line.
+    /// Values are written as JSON, which is YAML and fits on a line.
     fn line(&mut self, sign: char, label: &str, depth: usize, value: &Value) {
         let space = if label.is_empty() { "" } else { " " };
         let value = match value {
@@ -107,7 +107,7 @@ mod tests {
         ];
         let mut got: Vec<&str> = expected.lines().collect();
         let mut lines = lines.to_vec();
-        // The order of fields is that of the map.
+        // The order of fields depends on the map.
         got.sort_unstable();
         lines.sort_unstable();
         assert_eq!(got, lines);

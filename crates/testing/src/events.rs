@@ -12,7 +12,7 @@ use crate::objects::{TestObject, done};
 
 /// An event about an object, as `kubectl describe` shows it.
 ///
-/// It is displayed as `Normal Published: the page is served`, and equal to that text.
+/// Displayed as `Normal Published: the page is served`, and equal to that text.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventRecord {
@@ -27,8 +27,8 @@ pub struct EventRecord {
 }
 
 impl Cluster {
-    /// The events about an object, the oldest first. What the controllers of this test have
-    /// recorded is written first.
+    /// Returns the events about an object, the oldest first. Waits until those that the test's
+    /// controllers have recorded are written.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -39,7 +39,7 @@ impl Cluster {
             for controller in self.parts().iter().flat_map(|part| part.controllers()) {
                 controller.recorder().flush().await;
             }
-            // Events about objects that have no namespace are in this one.
+            // Events about objects without a namespace are in this one.
             let namespace = named.namespace.as_deref().unwrap_or("default");
             let sent = async {
                 let request = Request::new(format!("/api/v1/namespaces/{namespace}/events"));
@@ -85,7 +85,7 @@ impl fmt::Display for EventRecord {
 }
 
 impl fmt::Debug for EventRecord {
-    /// The same text, so that a failed assertion can be read.
+    /// Formats it as its `Display` text, so that a failed assertion is readable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_string(), f)
     }

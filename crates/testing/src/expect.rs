@@ -1,4 +1,4 @@
-//! What a test expects of objects: now, eventually, or never.
+//! Expectations about objects: now, eventually, or never.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::diff::difference;
 use crate::objects::{Named, TestObject};
 use crate::report::{causes, fail, short, state};
 
-/// What a test expects of an object. Implemented for
+/// An expectation about an object. Implemented for
 ///
 /// - a [`serde_json::Value`], a part of the object: `json!({"spec": {"replicas": 3}})`. Fields that
-///   it does not name do not matter, `null` means that a field is not there, and lists must be
-///   complete. What differs is shown.
-/// - a closure `|object: &K| -> bool`. The object is shown.
+///   it does not name are ignored, `null` means that a field is absent, and lists must be complete.
+///   A failure shows the difference.
+/// - a closure `|object: &K| -> bool`. A failure shows the object.
 pub trait Expectation<K> {
-    /// What is different from what is expected; `None` if nothing is.
+    /// Returns the difference from the expectation; `None` if the object matches.
     fn difference(&self, got: &K) -> Option<String>;
 }
 
@@ -36,12 +36,12 @@ impl<K: TestObject, F: Fn(&K) -> bool> Expectation<K> for F {
     }
 }
 
-/// All of these look at the server, not at a cache.
+/// All of these read from the server, not from a cache.
 impl Cluster {
-    /// Expects an object to be so now. Returns it.
+    /// Checks that an object matches now, and returns it.
     ///
     /// # Panics
-    /// If it is not there, or not so; the message shows the difference.
+    /// If it does not exist or does not match; the message shows the difference.
     #[track_caller]
     pub fn expect<K: TestObject>(
         &self,
@@ -57,12 +57,12 @@ impl Cluster {
         }
     }
 
-    /// Waits until an object is there and so. Returns it. On the paused clock time advances as
-    /// nothing happens; on the wall clock it is awaited.
+    /// Waits until an object exists and matches, and returns it. On the paused clock, time advances
+    /// while nothing happens; on the wall clock, it waits.
     ///
     /// # Panics
-    /// If that is not so in time; the message shows the last difference, and what the controllers
-    /// are at. If a controller fails meanwhile.
+    /// If the object does not match in time; the message shows the last difference, and the state
+    /// of the controllers. If a controller fails meanwhile.
     ///
     /// # Cancel safety
     /// Dropping it half-way only ends the waiting.
@@ -79,7 +79,7 @@ impl Cluster {
     /// Waits until an object is gone.
     ///
     /// # Panics
-    /// If it is still there in the end; the message shows it, and what the controllers are at. If a
+    /// If it still exists at the end; the message shows it, and the state of the controllers. If a
     /// controller fails meanwhile.
     ///
     /// # Cancel safety
@@ -99,8 +99,8 @@ impl Cluster {
         self.wait_at(at, look).await;
     }
 
-    /// Waits until `look` succeeds, and returns what it returns: for whatever is not the state of
-    /// one object. Its last error is in the message.
+    /// Waits until `look` succeeds, and returns its result: for conditions that are not the state
+    /// of one object. A failure shows its last error.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -127,12 +127,12 @@ impl Cluster {
         self.wait_at(Location::caller(), look)
     }
 
-    /// Makes sure that an object does not become so: for ten minutes on the paused clock, which
-    /// cost nothing, and for two seconds on the wall clock. `json!({})` expects an object not to
-    /// exist at all. It is looked at again and again, so a state that does not last may be missed.
+    /// Checks that an object does not come to match: for ten minutes on the paused clock, which
+    /// cost nothing, and for two seconds on the wall clock. `json!({})` expects that an object does
+    /// not exist at all. The object is polled, so a short-lived state may be missed.
     ///
     /// # Panics
-    /// If the object is so; the message shows it. If a controller fails meanwhile.
+    /// If the object matches; the message shows it. If a controller fails meanwhile.
     ///
     /// # Cancel safety
     /// Dropping it half-way only ends the waiting.
@@ -145,7 +145,8 @@ impl Cluster {
         self.never_at(Location::caller(), self.named::<K>(name), unwanted, None)
     }
 
-    /// The same for another time. See [`Clock::pick`] for a time that differs by clock.
+    /// Like [`never`](Self::never), for another time. See [`Clock::pick`] for a time that differs
+    /// by clock.
     ///
     /// # Panics
     /// As [`never`](Self::never).
@@ -219,7 +220,7 @@ impl Cluster {
         }
     }
 
-    /// An object that is so, or what is different.
+    /// Returns a matching object, or the difference.
     async fn look<K: TestObject>(
         &self,
         named: &Named,
@@ -236,13 +237,13 @@ impl Cluster {
         }
     }
 
-    /// Why something that the test runs has failed.
+    /// Returns why something that the test runs has failed.
     fn failure(&self) -> Option<String> {
         self.parts().iter().find_map(|part| part.failure())
     }
 }
 
-/// An object without the fields that nobody reads.
+/// Returns an object without the fields that clutter messages.
 fn shown<K: TestObject>(object: &K) -> Value {
     let mut object = serde_json::to_value(object).unwrap_or_default();
     if let Some(metadata) = object["metadata"].as_object_mut() {

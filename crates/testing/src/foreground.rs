@@ -1,4 +1,4 @@
-//! Foreground deletions, in which a controller can keep its objects from ever going.
+//! Foreground deletions, which a controller can keep from completing.
 
 use std::panic::Location;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::report::{fail, state};
 /// How many steps the collector takes before the test fails: many more than a test has objects.
 const STEPS_MAX: u32 = 200;
 
-/// How long a real collector may take. It learns of new kinds every 30 s.
+/// How long a real collector may take. It discovers new kinds every 30 s.
 const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
 
 impl Cluster {
     /// Deletes an object in the foreground, as `kubectl delete --cascade=foreground` does, and
-    /// waits until it is gone, which is after what it owns.
+    /// waits until it is gone. The objects that it owns are deleted first.
     ///
-    /// The garbage collector deletes what the object owns, and each deletion runs its controller.
-    /// One that makes again what the collector has deleted keeps the deletion from ever ending. On
-    /// the embedded server the collector takes [one step at a time][step], and everything that runs
-    /// becomes quiet before the next one, so that this shows.
+    /// The garbage collector deletes the owned objects, and each deletion triggers a run of their
+    /// controller. A controller that recreates them blocks the deletion forever. To expose this,
+    /// the collector of the embedded server takes [one step at a time][step], and waits until all
+    /// controllers are quiet before the next one.
     ///
     /// [step]: windlass_testkit::apiserver::ApiServer::garbage_by_step
     ///
@@ -37,12 +37,12 @@ impl Cluster {
     /// ```
     ///
     /// # Panics
-    /// If the object is still there in the end; the message shows it, and what the controllers are
-    /// at. If a controller fails meanwhile.
+    /// If the object still exists at the end; the message shows it, and the state of the
+    /// controllers. If a controller fails meanwhile.
     ///
     /// # Cancel safety
-    /// Dropping it half-way ends the waiting. The collector of the embedded server may still go by
-    /// step then.
+    /// Dropping it half-way ends the waiting. The collector of the embedded server may then remain
+    /// in step mode.
     #[track_caller]
     pub fn delete_in_foreground<K: TestObject>(&self, name: &str) -> impl Future<Output = ()> {
         let (at, named) = (Location::caller(), self.named::<K>(name));

@@ -1,5 +1,5 @@
-//! Tests of controllers: run one on an embedded or a real server, wait until it is quiet, and look
-//! at what it did.
+//! Tests of controllers: run one on an embedded or a real server, wait until it is quiet, and check
+//! what it did.
 //!
 //! A whole test, of the operator of the README:
 //!
@@ -63,30 +63,30 @@
 //!
 //! # The pieces
 //!
-//! - [`Cluster`]: an embedded API server of the test's own ([`Cluster::embedded`]), the real one of
-//!   the test kit ([`Cluster::real`]), or an existing one ([`Cluster::of_kubeconfig`]).
+//! - [`Cluster`]: an embedded API server for the test alone ([`Cluster::embedded`]), the real one
+//!   of the test kit ([`Cluster::real`]), or an existing one ([`Cluster::of_kubeconfig`]).
 //!   [`on_each_cluster`] runs one test on the first two. Definitions come from types
 //!   ([`Cluster::install`]) or from YAML ([`Cluster::install_from`]).
-//! - [`Cluster::run`] starts a controller, [`Cluster::run_manager`] a manager with all that it
-//!   runs, [`Cluster::run_workloads`] what makes pods of Deployments. A [`Running`] stops in order
-//!   when it is dropped, and a controller that fails fails the test.
-//! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] says what that
-//!   means for keys that wait. [`Running::take_writes`] returns what the controller wrote, in
-//!   order. [`Cluster::run_until_quiet`] is all of it in one call.
-//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and
-//!   show what is different. [`Cluster::delete_in_foreground`] shows that the controllers let a
-//!   deletion end. [`Cluster::events`] returns the events about it.
+//! - [`Cluster::run`] starts a controller, [`Cluster::run_manager`] a manager with everything that
+//!   it runs, [`Cluster::run_workloads`] the controllers that create pods for Deployments. A
+//!   [`Running`] is shut down in order when dropped, and a controller that fails fails the test.
+//! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] defines what that
+//!   means for waiting keys. [`Running::take_writes`] returns what the controller wrote, in order.
+//!   [`Cluster::run_until_quiet`] does all of it in one call.
+//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] check an object, and show
+//!   the difference. [`Cluster::delete_in_foreground`] checks that the controllers let a deletion
+//!   complete. [`Cluster::events`] returns the events about an object.
 //!
 //! # The clock
 //!
-//! With `#[tokio::test(start_paused = true)]` and an embedded server, a test takes no time: the
-//! clock stands still while anybody has something to do, and jumps to the next timer when nobody
-//! has. Ten minutes without an event cost nothing. On the wall clock, and so on a real server, the
-//! same calls poll, and [`Clock`] tells the two apart.
+//! With `#[tokio::test(start_paused = true)]` and an embedded server, waiting takes no time: the
+//! clock stands still while any task has work, and jumps to the next timer when none has. Ten
+//! minutes without an event cost nothing. On the wall clock, and so on a real server, the same
+//! calls poll; [`Clock`] distinguishes the two.
 //!
-//! A crate that uses this one chooses the version of Kubernetes' types, by a feature of
-//! `k8s-openapi` such as `latest`. This crate switches `tokio`'s feature `test-util` on, so it
-//! belongs to the `dev-dependencies`.
+//! A crate that uses this one selects the version of the Kubernetes types, by a feature of
+//! `k8s-openapi` such as `latest`. This crate enables `tokio`'s feature `test-util`, so it belongs
+//! to the `dev-dependencies`.
 //!
 //! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
 //! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`,

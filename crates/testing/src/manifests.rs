@@ -14,19 +14,19 @@ use windlass::reconciler::install_crd;
 use crate::cluster::Cluster;
 use crate::report::{causes, fail};
 
-/// The endings of files that are read in a folder.
+/// The extensions of the files that are read from a folder.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The kind that [`Cluster::install_from`] looks for.
 const DEFINITION: &str = "CustomResourceDefinition";
 
-/// In whose name manifests are applied.
+/// The field manager of applied manifests.
 const MANAGER: &str = "windlass-testing";
 
 /// One document of a file.
 #[derive(Debug)]
 struct Document {
-    /// Where it is, in words: `crd.yaml, document 2`.
+    /// Its position for messages: `crd.yaml, document 2`.
     place: String,
     value: Value,
 }
@@ -52,10 +52,10 @@ impl Cluster {
         }
     }
 
-    /// Installs all definitions of a YAML file or of the YAML files in a folder, in the order of
-    /// their names. A file may have several documents. Objects of other kinds are passed over.
+    /// Installs all definitions of a YAML file or of the YAML files in a folder, sorted by name. A
+    /// file may have several documents. Objects of other kinds are skipped.
     ///
-    /// A relative path begins where `cargo test` runs a test: in the folder of its package.
+    /// A relative path is resolved as `cargo test` runs a test: against the folder of its package.
     ///
     /// # Panics
     /// If a file cannot be read, if a document is not YAML or not a definition that the server
@@ -69,9 +69,9 @@ impl Cluster {
         }
     }
 
-    /// Applies all objects of a YAML file or of the YAML files in a folder, as
-    /// `kubectl apply --server-side` does. Definitions are installed, and what has no namespace of
-    /// its own is put into that of the test. The server refuses fields that it does not know.
+    /// Applies all objects of a YAML file or of the YAML files in a folder, as `kubectl apply
+    /// --server-side` does. Definitions are installed; objects without a namespace go into that of
+    /// the test. The server rejects unknown fields.
     ///
     /// # Panics
     /// If a file cannot be read, if a document is not YAML, or if the server refuses it. The
@@ -140,7 +140,7 @@ impl Cluster {
     }
 }
 
-/// All documents of a file, or of the files in a folder.
+/// Returns all documents of a file, or of the files in a folder.
 fn documents(path: &Path) -> Result<Vec<Document>, String> {
     let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
@@ -158,7 +158,7 @@ fn documents(path: &Path) -> Result<Vec<Document>, String> {
     Ok(parsed?.into_iter().flatten().collect())
 }
 
-/// The documents of a file. Each is parsed alone, so that an error is about one of them.
+/// Returns the documents of a file. Each is parsed separately, so that an error names one of them.
 fn parse(file: &Path) -> Result<Vec<Document>, String> {
     let text = fs::read_to_string(file)
         .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
@@ -176,8 +176,8 @@ fn parse(file: &Path) -> Result<Vec<Document>, String> {
     Ok(documents)
 }
 
-/// The texts between the lines that begin with `---`. What is before the first such line is a
-/// document only if it says something.
+/// Returns the texts between the lines that begin with `---`. The text before the first such line
+/// counts only if it has content.
 fn split(text: &str) -> Vec<String> {
     let is_separator =
         |line: &str| line.strip_prefix("---").is_some_and(|rest| rest.trim_end().is_empty());
@@ -197,7 +197,7 @@ fn split(text: &str) -> Vec<String> {
     texts
 }
 
-/// Whether there are only comments.
+/// Returns whether a text has only comments.
 fn says_nothing(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'))
 }

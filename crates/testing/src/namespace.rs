@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::report::causes;
 
-/// Makes a namespace that nobody else has.
+/// Creates a namespace with a unique name.
 ///
 /// # Panics
 /// If the server refuses it.

@@ -1,4 +1,4 @@
-//! What a test does to objects itself, with all rights.
+//! What a test itself does to objects, with all rights.
 
 use std::fmt::Debug;
 use std::panic::Location;
@@ -15,7 +15,7 @@ use windlass::reconciler::StaticResource;
 use crate::cluster::Cluster;
 use crate::report::{causes, fail};
 
-/// A type of objects that tests create and read: those of `k8s-openapi`, and derived custom
+/// A type of objects that tests create and read: types of `k8s-openapi`, and derived custom
 /// resources. Implemented for every type that fits.
 pub trait TestObject:
     StaticResource + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
@@ -27,18 +27,18 @@ impl<T> TestObject for T where
 {
 }
 
-/// An object that is asked for, in words: `ConfigMap default/web`.
+/// A requested object; displayed as `ConfigMap default/web`.
 pub(crate) struct Named {
     pub(crate) kind: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
 }
 
-/// Names in these calls are `web`, for an object in the namespace of the test, or `other/web`.
-/// Every call fails the test if the server refuses it.
+/// In these calls, the name `web` means an object in the namespace of the test, and `other/web` one
+/// in the namespace `other`. Every call fails the test if the server refuses it.
 impl Cluster {
-    /// Creates an object: in its own namespace if it has one, and otherwise in that of the test.
-    /// Returns it as the server has it.
+    /// Creates an object: in its own namespace if it has one, otherwise in that of the test.
+    /// Returns it as the server stores it.
     #[track_caller]
     pub fn create<K: TestObject>(&self, object: &K) -> impl Future<Output = K> {
         let at = Location::caller();
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// An object.
+    /// Returns an object.
     #[track_caller]
     pub fn get<K: TestObject>(&self, name: &str) -> impl Future<Output = K> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
@@ -69,15 +69,15 @@ impl Cluster {
         }
     }
 
-    /// An object; `None` if it is not there.
+    /// Returns an object; `None` if it does not exist.
     #[track_caller]
     pub fn get_opt<K: TestObject>(&self, name: &str) -> impl Future<Output = Option<K>> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
         async move { done(at, "read", &named, self.find::<K>(&named).await) }
     }
 
-    /// All objects of a type in the namespace of the test, or in the cluster for a type that has no
-    /// namespaces.
+    /// Returns all objects of a type in the namespace of the test, or in the cluster for a
+    /// cluster-scoped type.
     #[track_caller]
     pub fn list<K: TestObject>(&self) -> impl Future<Output = Vec<K>> {
         let (at, named) = (Location::caller(), self.named::<K>("*"));
@@ -94,7 +94,7 @@ impl Cluster {
     }
 
     /// Changes an object by a merge patch: `json!({"spec": {"replicas": 3}})`. Returns it as the
-    /// server has it.
+    /// server stores it.
     #[track_caller]
     pub fn patch<K: TestObject>(&self, name: &str, patch: Value) -> impl Future<Output = K> {
         self.patch_at(Location::caller(), self.named::<K>(name), None, patch)
@@ -148,7 +148,8 @@ impl Cluster {
         done(at, "deleted", named, sent.await);
     }
 
-    /// Deletes the namespace of the test, on the cluster of a kubeconfig, where it would stay.
+    /// Deletes the namespace of the test on the cluster of a kubeconfig. Elsewhere it ends with the
+    /// server.
     #[track_caller]
     pub fn delete_namespace(&self) -> impl Future<Output = ()> {
         let at = Location::caller();
@@ -168,7 +169,7 @@ impl Cluster {
         }
     }
 
-    /// An object as the server has it; `None` if it is not there.
+    /// Returns an object as the server stores it; `None` if it does not exist.
     pub(crate) async fn find<K: TestObject>(
         &self,
         named: &Named,
@@ -182,7 +183,7 @@ impl Cluster {
         }
     }
 
-    /// The object that a test means by `name`.
+    /// Returns the object that a test means by `name`.
     pub(crate) fn named<K: TestObject>(&self, name: &str) -> Named {
         let (namespace, name) = match name.split_once('/') {
             Some((namespace, name)) => (namespace, name),
@@ -193,7 +194,7 @@ impl Cluster {
     }
 }
 
-/// The answer of the server, which must be a good one.
+/// Returns the result of a request that must succeed.
 #[track_caller]
 pub(crate) fn done<T>(
     at: &Location<'_>,

@@ -14,28 +14,28 @@ use windlass::reconciler::{Shutdown, Write};
 
 use crate::writes::WriteRecord;
 
-/// How long the runs under way may go on when a test stops its controller.
+/// How long runs in progress may continue when a test stops its controller.
 const GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Something that runs.
+/// Controllers or a manager that run.
 pub(crate) struct Part {
     pub(crate) name: String,
     subject: Subject,
-    /// What its runs wrote since the last call of [`take_writes`](Self::take_writes).
+    /// The writes since the last call of [`take_writes`](Self::take_writes).
     writes: Arc<Writes>,
     ended: watch::Sender<Option<PartResult>>,
 }
 
-/// What runs, and how it is stopped.
+/// The running controllers or manager.
 pub(crate) enum Subject {
     Controllers(Vec<Arc<dyn AnyController>>, Shutdown),
     Manager(View, CancellationToken),
 }
 
-/// How it ended: the error is its text, with its causes.
+/// The outcome: the error is its text, with its causes.
 pub(crate) type PartResult = Result<(), String>;
 
-/// What was written, in order. It grows with the test.
+/// The writes, in order. It grows with the test.
 #[derive(Default)]
 pub(crate) struct Writes(Mutex<Vec<WriteRecord>>);
 
@@ -54,7 +54,7 @@ impl Part {
         Self { name: name.into(), subject, writes, ended: watch::Sender::new(None) }
     }
 
-    /// Runs it to its end, and notes how it ended.
+    /// Runs it to its end, and records the outcome.
     pub(crate) async fn run(&self, running: impl Future<Output = PartResult>) {
         let ended = AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
@@ -64,7 +64,7 @@ impl Part {
         self.ended.send_replace(Some(ended));
     }
 
-    /// Tells it to stop, in its order.
+    /// Asks it to shut down in order.
     pub(crate) fn stop(&self) {
         match &self.subject {
             Subject::Controllers(_, shutdown) => shutdown.begin(GRACE_PERIOD),
@@ -72,7 +72,7 @@ impl Part {
         }
     }
 
-    /// Waits until it has ended. Returns how.
+    /// Waits until it has ended, and returns the outcome.
     pub(crate) async fn wait_for_end(&self) -> PartResult {
         let mut ended = self.ended.subscribe();
         let ended = ended.wait_for(Option::is_some).await;
@@ -80,7 +80,7 @@ impl Part {
         ended.ok().and_then(|ended| ended.clone()).unwrap_or(Ok(()))
     }
 
-    /// Why it failed; `None` if it runs, or ended well.
+    /// Returns why it failed; `None` if it runs, or ended successfully.
     pub(crate) fn failure(&self) -> Option<String> {
         match &*self.ended.borrow() {
             Some(Err(failure)) => Some(format!("{} failed: {failure}", self.name)),
@@ -92,7 +92,7 @@ impl Part {
         self.ended.borrow().is_some()
     }
 
-    /// Its controllers; none before a manager has built them.
+    /// Returns its controllers; empty before a manager has built them.
     pub(crate) fn controllers(&self) -> Vec<Arc<dyn AnyController>> {
         match &self.subject {
             Subject::Controllers(controllers, _) => controllers.clone(),
@@ -100,7 +100,7 @@ impl Part {
         }
     }
 
-    /// Why its controllers do not work yet; `None` if they do, or have ended.
+    /// Returns why its controllers do not work yet; `None` if they do, or have ended.
     pub(crate) fn obstacle(&self) -> Option<String> {
         if self.has_ended() {
             return None;

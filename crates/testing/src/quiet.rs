@@ -1,14 +1,14 @@
-//! When a controller is quiet: nothing is left to do, and its caches show what is there.
+//! When a controller is quiet: nothing is left to do, and its caches are up to date.
 //!
-//! It is looked at in this order, and again from the start if something is in the way:
+//! The checks are made in this order, and restart from the first if one fails:
 //!
 //! 1. No key of any queue is ready, runs, or is due at once.
 //! 2. Every recorded event is written.
-//! 3. Every cache shows what the server has *after* 1, and every handler has passed it on.
+//! 3. Every cache shows what the server has *after* 1, and every handler has processed it.
 //! 4. Step 1 still holds, and no run has ended since.
 //!
-//! So a run cannot have begun in between, and nothing that was written before the call is on its
-//! way: neither by the test nor by the controllers.
+//! So no run can have begun in between, and nothing that was written before the call is still on
+//! its way, neither from the test nor from the controllers.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::cluster::Cluster;
 use crate::part::Part;
 use crate::report::{causes, fail, short, state};
 
-/// A key that is due within this time is due at once: first retries, keys whose caches are late,
-/// and what the made-up nodes of `windlass-workloads` take to start a pod.
+/// A key that is due within this time counts as due at once: first retries, keys that wait for late
+/// caches, and pods that the made-up nodes of `windlass-workloads` start.
 pub const DUE_SOON: Duration = Duration::from_millis(200);
 
 /// How long an event may take to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What "quiet" means for keys that wait.
+/// Defines what "quiet" means for waiting keys.
 ///
-/// By default a controller is quiet if no key is ready, runs, or is due within [`DUE_SOON`], and no
+/// By default a controller is quiet if no key is ready, running, or due within [`DUE_SOON`], and no
 /// key waits for a retry. A key that waits longer for its timer (`Action::RequeueAfter`) does not
-/// count: it would never be quiet.
+/// count: with such timers, a controller would never be quiet.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,24 +54,24 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// The default: timers do not count, retries do.
+    /// Returns the default: timers do not count, retries do.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A key whose timer is due within this time counts: it is waited for. A controller that asks
-    /// for a run more often than that is never quiet.
+    /// Also waits for keys with a timer that is due within this time. A controller that requeues
+    /// more often than that is never quiet.
     pub fn timers_within(self, time: Duration) -> Self {
         Self { timers_within: time, ..self }
     }
 
-    /// A key that waits for a retry does not count: for tests in which something fails. Retries
-    /// that are due within [`DUE_SOON`] are still waited for.
+    /// Ignores keys that wait for a retry: for tests in which something fails. Retries that are due
+    /// within [`DUE_SOON`] are still waited for.
     pub fn ignore_retries(self) -> Self {
         Self { ignores_retries: true, ..self }
     }
 
-    /// What a key is at, if it counts.
+    /// Returns the state of a key, if it counts.
     fn obstacle(&self, status: &KeyStatus<ObjectKey, Cause>, now: Instant) -> Option<String> {
         let key = &status.key;
         if status.running.is_some() {
@@ -85,7 +85,7 @@ impl Quiet {
             let counts = !self.ignores_retries || wait <= DUE_SOON;
             return counts.then(|| format!("{key} waits {} for a retry", short(wait)));
         }
-        // What does not wait for a timer waits for a cache, or to be retried after a conflict.
+        // A key that does not wait for a timer waits for a cache, or for a retry after a conflict.
         let counts = wait <= self.timers_within.max(DUE_SOON) || !is_timer && !self.ignores_retries;
         counts.then(|| format!("{key} is due in {}", short(wait)))
     }
@@ -126,7 +126,7 @@ pub(crate) async fn wait_until(
     }
 }
 
-/// What keeps these from being quiet.
+/// Returns what keeps these from being quiet.
 async fn obstacle(cluster: &Cluster, parts: &[Arc<Part>], quiet: &Quiet) -> Option<String> {
     if let Some(obstacle) = parts.iter().find_map(|part| part.obstacle()) {
         return Some(obstacle);
@@ -152,7 +152,7 @@ async fn obstacle(cluster: &Cluster, parts: &[Arc<Part>], quiet: &Quiet) -> Opti
     busy.or_else(|| has_run().then(|| "a run has just ended".to_owned()))
 }
 
-/// What a key is at that counts.
+/// Returns the state of a key that counts.
 fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
     controllers.iter().find_map(|controller| {
         let snapshot = controller.queue().snapshot();
@@ -160,8 +160,8 @@ fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String>
     })
 }
 
-/// A handler that has not passed on everything that its cache shows, or a mapper that has not
-/// mapped it.
+/// Returns a handler that has not processed all events of its cache, or a mapper that has not
+/// mapped them.
 fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
     let sources = controllers.iter().flat_map(|controller| controller.informers());
     let handlers = sources.flat_map(|source| {
@@ -177,7 +177,7 @@ fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<Stri
             counts.then(|| format!("events wait for a mapper of {}", controller.name()))
         })
     };
-    // In this order: an event that is no longer pending is shown as being mapped before that.
+    // In this order: an event that is no longer pending then already counts as being mapped.
     on_their_way
         .map(|(resource, _)| format!("events of {resource} are on their way"))
         .or_else(mapped)

@@ -1,9 +1,9 @@
-//! Records which requests an operator sends in its tests, for `cargo windlass rbac`.
+//! Records the requests that an operator sends in its tests, for `cargo windlass rbac`.
 //!
-//! The variable [`VARIABLE`] names the folder of the [evidence](windlass_evidence). Without it
-//! nothing here runs. With it, the clients of controllers and managers under test get a layer that
-//! records each request with its outcome, so one that the server refuses is recorded, too. Requests
-//! of the manager itself are left out: it declares the rights that they need.
+//! The variable [`VARIABLE`] names the folder of the [evidence](windlass_evidence). Without it,
+//! nothing is recorded. With it, the clients of controllers and managers under test get a layer
+//! that records each request with its outcome, including refused ones. Requests of the manager
+//! itself are left out: it declares the rights that they need.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ use windlass_evidence::{
     Fact, Outcome, Owner, Recorder, Request as SeenRequest, Sender, Target, VARIABLE, Written,
 };
 
-/// Records what one test does.
+/// Records the requests of one test.
 #[derive(Clone)]
 pub(crate) struct Recording {
     recorder: Arc<Recorder>,
@@ -31,11 +31,11 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// `None` unless the evidence is asked for. Call it in the thread of the test: its name is
-    /// recorded.
+    /// Returns `None` unless the evidence is requested. Call it in the thread of the test: its name
+    /// is recorded.
     ///
     /// # Panics
-    /// If the file of the evidence cannot be made.
+    /// If the evidence file cannot be created.
     pub(crate) fn start() -> Option<Self> {
         /// The file of this process.
         static FILE: OnceLock<Option<Arc<Recorder>>> = OnceLock::new();
@@ -73,7 +73,7 @@ impl Recording {
     }
 }
 
-/// A client whose requests are recorded.
+/// A client with recorded requests.
 struct Recorded {
     inner: HttpService,
     recording: Recording,
@@ -113,7 +113,7 @@ impl Service<Request<Body>> for Recorded {
     }
 }
 
-/// A request under way. It is recorded when it ends, also if nobody waits for it any more.
+/// A request in progress. It is recorded when it ends, even if it is cancelled.
 struct Pending {
     recording: Recording,
     seen: Option<SeenRequest>,
@@ -133,7 +133,7 @@ impl Drop for Pending {
     }
 }
 
-/// What is seen of a request; `None` if it needs no right, or a declared one.
+/// Returns the record of a request; `None` if it needs no right, or a declared one.
 fn seen(request: &Request<Body>) -> Option<SeenRequest> {
     let RequestInfo { verb, target, .. } = RequestInfo::of(request);
     if request.extensions().get::<OwnRequest>().is_some() || verb == "other" {
@@ -159,8 +159,8 @@ fn seen(request: &Request<Body>) -> Option<SeenRequest> {
     })
 }
 
-/// What the body of a controller's write tells. Windlass sends JSON; an apply of the reconciler's
-/// own may be YAML, which tells nothing here.
+/// Extracts what the body of a controller's write reveals. Windlass sends JSON; a reconciler's own
+/// apply may be YAML, which is not inspected.
 fn written(sent_by: &SentBy, body: &[u8]) -> Written {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let metadata = &body["metadata"];
@@ -184,7 +184,7 @@ fn written(sent_by: &SentBy, body: &[u8]) -> Written {
     }
 }
 
-/// The test that runs in this thread, with its program: `reconcile website_becomes_ready`.
+/// Returns the test that runs in this thread, with its program: `reconcile website_becomes_ready`.
 fn test_name() -> Option<String> {
     let thread = std::thread::current();
     match thread.name()? {
@@ -194,7 +194,7 @@ fn test_name() -> Option<String> {
     }
 }
 
-/// The name of this program, without the hash that cargo adds to that of a test.
+/// Returns the name of this program, without the hash that cargo adds to that of a test.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// What a recorder has written about requests for these paths, each with its extensions.
+    /// Returns what a recorder has written about these requests.
     async fn recorded(requests: Vec<Request<Body>>, rule: FaultRule) -> Vec<SeenRequest> {
         let folder = tempfile::tempdir().expect("a folder");
         let recorder = Recorder::open(folder.path(), "tests", None).expect("a file");
@@ -222,11 +222,11 @@ mod tests {
         server.faults().add(rule);
         let client = recording.watch(ClientStack::new()).around(server.service(), "default");
         for request in requests {
-            // Nobody waits for longer.
+            // Cancels the request after a second.
             let _ = timeout(Duration::from_secs(1), client.send(request)).await;
         }
         drop(client);
-        // The client has a task of its own, which drops what nobody waits for.
+        // The client runs in a task of its own, which drops the cancelled request.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let entries = windlass_evidence::read(folder.path()).expect("entries").into_iter();
         let request = |fact| match fact {

@@ -1,4 +1,4 @@
-//! What a failed test is told: where it failed, what runs, and why it ran.
+//! The message of a failed test: where it failed, what runs, and why it ran.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use windlass::workqueue::KeyStatus;
 
 use crate::part::Part;
 
-/// How many keys of a controller are named.
+/// How many keys of a controller are shown.
 const KEYS: usize = 10;
 
 /// How many of its last runs are shown.
@@ -38,7 +38,7 @@ pub(crate) fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// What everything is at, and its last runs with their causes.
+/// Describes the state of everything, and its last runs with their causes.
 pub(crate) fn state(parts: &[Arc<Part>]) -> String {
     let mut text = String::new();
     for part in parts {
@@ -75,7 +75,7 @@ fn describe(text: &mut String, controller: &dyn AnyController) {
     }
 }
 
-/// What a key is at, and why.
+/// Describes the state of a key, and its cause.
 fn describe_key(status: &KeyStatus<ObjectKey, Cause>) -> String {
     let key = &status.key;
     let mut text = match (&status.running, &status.next_run) {
@@ -123,7 +123,7 @@ fn because<'c>(causes: impl Iterator<Item = &'c Cause>) -> String {
     if causes.is_empty() { String::new() } else { format!(" because of {}", causes.join("; ")) }
 }
 
-/// A duration as people say it.
+/// Formats a duration for people.
 pub(crate) fn short(duration: Duration) -> String {
     match duration.as_millis() {
         0..1_000 => format!("{} ms", duration.as_millis()),

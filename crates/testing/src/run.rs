@@ -34,8 +34,8 @@ impl Cluster {
         self.run_built(|factory| builder.build(factory, reconciler))
     }
 
-    /// Starts a controller that is built by `build`, for a program that builds it itself. What it
-    /// writes is noted unless it has an observer of writes already.
+    /// Starts a controller that `build` returns, for a program that builds it itself. Its writes
+    /// are recorded unless it already has an observer of writes.
     ///
     /// # Panics
     /// If the controller cannot be built.
@@ -54,7 +54,7 @@ impl Cluster {
     }
 
     /// Starts a manager, with everything that it runs, on clients of this cluster. It serves no
-    /// HTTP, leaves the logs alone and does not handle signals; its observer of writes is this
+    /// HTTP, does not configure logging and does not handle signals; its observer of writes is this
     /// crate's. With leader election, the Lease is in the namespace of the test, unless its options
     /// name another one.
     pub fn run_manager(&self, manager: Manager) -> Running {
@@ -91,9 +91,9 @@ impl Cluster {
         Running::start(self, part, running)
     }
 
-    /// Starts what makes pods of Deployments, stateful sets and jobs, and makes them ready: what a
-    /// server without nodes and kube-controller-manager lacks. `change` changes its settings; on a
-    /// control plane that has kube-controller-manager it should choose
+    /// Starts controllers that create pods for Deployments, stateful sets and jobs, and make them
+    /// ready: a server without nodes and kube-controller-manager lacks these. `change` adjusts the
+    /// settings; on a control plane with kube-controller-manager it should choose
     /// [`Workloads::pods_only`].
     ///
     /// # Panics
@@ -104,7 +104,7 @@ impl Cluster {
         if self.test_cluster().is_none() {
             fail(at, "the cluster of a kubeconfig has its own workloads: these would fight them");
         }
-        // With all rights, whoever the controllers act as.
+        // With all rights, whatever account the controllers run as.
         let factory = self.as_admin().foreign_factory();
         let workloads = change(Workloads::new(&factory));
         let controllers = match workloads.controllers() {
@@ -115,8 +115,8 @@ impl Cluster {
         self.run_all("the workloads".to_owned(), controllers, factory, nodes)
     }
 
-    /// Runs a controller until it is quiet, and stops it. Returns what it wrote, in order. Events
-    /// that it recorded are read by [`events`](Self::events).
+    /// Runs a controller until it is quiet, and stops it. Returns its writes, in order. The events
+    /// that it recorded are returned by [`events`](Self::events).
     ///
     /// # Panics
     /// If the controller cannot be built, fails, or is not quiet in time.
@@ -148,7 +148,7 @@ impl Cluster {
         let (writes, shutdown) = (Arc::new(Writes::default()), Shutdown::new());
         for controller in &controllers {
             let noted = Arc::clone(&writes);
-            // A controller that a user has built may have an observer, which keeps its place.
+            // A controller that the user has built may have an observer, which is kept.
             controller.on_write(Arc::new(move |by, write| noted.note(by, write)));
         }
         let subject = Subject::Controllers(controllers.clone(), shutdown.clone());

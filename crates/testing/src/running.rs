@@ -15,11 +15,11 @@ use crate::quiet::{Quiet, wait_until};
 use crate::report::fail;
 use crate::writes::WriteRecord;
 
-/// A controller or a manager at work on a [`Cluster`].
+/// A running controller or manager on a [`Cluster`].
 ///
-/// It stops in its order when this is stopped or dropped: no run begins, those under way may end,
-/// events are written, informers stop. If it fails, the test fails with its cause: at the next call
-/// that waits for something, at [`stop`](Self::stop), or when this is dropped.
+/// When stopped or dropped, it shuts down in order: no new run begins, runs in progress may finish,
+/// events are written, informers stop. If it fails, the test fails with the cause: at the next call
+/// that waits, at [`stop`](Self::stop), or when this is dropped.
 #[must_use = "a controller stops when its handle is dropped"]
 pub struct Running {
     cluster: Cluster,
@@ -41,12 +41,12 @@ impl Running {
         Self { cluster: cluster.clone(), part, tasks }
     }
 
-    /// Waits until it is quiet, by the default of [`Quiet`]: no key is ready, runs, is due at once
-    /// or waits for a retry, its events are written, and its caches show what the server has. To
-    /// wait for several of them together: [`Cluster::wait_until_quiet`].
+    /// Waits until it is quiet by the default of [`Quiet`]: no key is ready, running, due at once
+    /// or waiting for a retry, its events are written, and its caches are up to date with the
+    /// server. To wait for several of them together: [`Cluster::wait_until_quiet`].
     ///
     /// # Panics
-    /// If it is not quiet in time, with its keys and why they ran; and if it fails.
+    /// If it is not quiet in time; the message has its keys and why they ran. If it fails.
     ///
     /// # Cancel safety
     /// Dropping it half-way only ends the waiting.
@@ -55,7 +55,7 @@ impl Running {
         self.wait_until(Quiet::new())
     }
 
-    /// The same, with another meaning of quiet.
+    /// Like [`wait_until_quiet`](Self::wait_until_quiet), with another definition of quiet.
     ///
     /// # Panics
     /// As [`wait_until_quiet`](Self::wait_until_quiet).
@@ -67,18 +67,18 @@ impl Running {
         self.wait_until_at(quiet, Location::caller())
     }
 
-    /// The same for the caller at this line of the test.
+    /// Like [`wait_until`](Self::wait_until), for the caller at this line of the test.
     pub(crate) async fn wait_until_at(&self, quiet: Quiet, at: &Location<'_>) {
         wait_until(&self.cluster, std::slice::from_ref(&self.part), &quiet, at).await;
     }
 
-    /// What its runs wrote since the last call, in the order in which the server answered.
+    /// Returns its writes since the last call, in the order in which the server answered.
     pub fn take_writes(&self) -> Vec<WriteRecord> {
         self.part.take_writes()
     }
 
-    /// The last runs of a key, the oldest first: `default/web`, or `web` for one in the namespace
-    /// of the test. Of several controllers, one after the other.
+    /// Returns the last runs of a key, the oldest first: `default/web`, or `web` for one in the
+    /// namespace of the test. The runs of several controllers follow one after the other.
     pub fn runs(&self, key: &str) -> Vec<Run> {
         let key = match key.split_once('/') {
             Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
@@ -88,12 +88,12 @@ impl Running {
         controllers.iter().flat_map(|controller| controller.runs(&key)).collect()
     }
 
-    /// Its controllers. Those of a manager are there once it has built them.
+    /// Returns its controllers; for a manager, once it has built them.
     pub fn controllers(&self) -> Vec<Arc<dyn AnyController>> {
         self.part.controllers()
     }
 
-    /// Stops it, and waits until it has ended.
+    /// Stops it, and waits for its end.
     ///
     /// # Panics
     /// If it failed, or fails to stop in order.
@@ -116,8 +116,8 @@ impl Running {
 }
 
 impl Cluster {
-    /// Waits until everything that the test runs on this cluster is quiet, together: a controller
-    /// and the [workloads](Self::run_workloads) that it waits for.
+    /// Waits until everything that the test runs on this cluster is quiet at the same time, such as
+    /// a controller and the [workloads](Self::run_workloads) that it waits for.
     ///
     /// # Panics
     /// As [`Running::wait_until_quiet`].
@@ -129,7 +129,7 @@ impl Cluster {
         self.wait_until(Quiet::new())
     }
 
-    /// The same, with another meaning of quiet.
+    /// Like [`wait_until_quiet`](Self::wait_until_quiet), with another definition of quiet.
     ///
     /// # Panics
     /// As [`Running::wait_until_quiet`].

@@ -1,4 +1,4 @@
-//! What controllers wrote, as tests compare it.
+//! The writes of controllers, in a form that tests can compare.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use windlass::reconciler::{Verb, Write, WriteEffect};
 
 /// A write of a controller that the server accepted.
 ///
-/// It is displayed as `patch deployments/status shop/web`, and equal to that text:
+/// Displayed as `patch deployments/status shop/web`, and equal to that text:
 ///
 /// ```no_run
 /// # fn example(page: &windlass_testing::Running) {
@@ -15,14 +15,13 @@ use windlass::reconciler::{Verb, Write, WriteEffect};
 /// # }
 /// ```
 ///
-/// Events that it recorded are not among its writes: see
-/// [`Cluster::events`](crate::Cluster::events).
+/// Recorded events are not included: see [`Cluster::events`](crate::Cluster::events).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteRecord {
-    /// The key whose run wrote it.
+    /// The key of the run that wrote it.
     pub by: ObjectKey,
-    /// What was done. An apply that creates the object is a patch.
+    /// The verb. An apply that creates the object is a patch.
     pub verb: Verb,
     /// The group of the resource; empty for the core group.
     pub group: String,
@@ -61,7 +60,7 @@ impl fmt::Display for WriteRecord {
 }
 
 impl fmt::Debug for WriteRecord {
-    /// The same text, so that a failed assertion can be read.
+    /// Formats it as its `Display` text, so that a failed assertion is readable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_string(), f)
     }

@@ -1,4 +1,5 @@
-//! Service accounts with rights of their own, on either cluster: to run code as what it will be.
+//! Service accounts with limited rights, on either cluster: to run code with the rights that it
+//! will have.
 
 use http::Request;
 use kube::Client;
@@ -6,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::{Error, TestCluster};
 
-/// How often new rights are looked for. A real server needs a moment to see them.
+/// How often to check for new rights. A real server takes a moment to apply them.
 const POLL_PERIOD: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// For how long.
+/// How long to wait for them.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A service account of a [`TestCluster`], with a token.
 ///
-/// It has no rights but those that it is given, where roles decide: on the real cluster, and on an
-/// embedded one that is [`TestCluster::embedded_with_roles`].
+/// Where roles decide, it has only the rights that it is granted: on the real cluster, and on a
+/// [`TestCluster::embedded_with_roles`].
 ///
 /// ```
 /// # async fn test() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,7 +49,7 @@ pub struct Account {
     token: Token,
 }
 
-/// It is a secret: it does not show.
+/// Hides the token, which is a secret.
 #[derive(Clone)]
 struct Token(String);
 
@@ -59,7 +60,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl TestCluster {
-    /// The service account of this name with a new token. It is made if it is not there.
+    /// Returns the service account of this name with a new token. Creates it if it does not exist.
     ///
     /// # Errors
     /// If the cluster refuses it.
@@ -84,20 +85,20 @@ impl TestCluster {
 }
 
 impl Account {
-    /// The name of the user that it logs in as.
+    /// Returns the user name that it authenticates as.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 
-    /// The token.
+    /// Returns the token.
     pub fn token(&self) -> &str {
         &self.token.0
     }
 
-    /// A new client of this account. It belongs to the runtime that this is called in.
+    /// Creates a client for this account. It belongs to the calling runtime.
     ///
     /// # Errors
-    /// If the TLS configuration for the real server cannot be made.
+    /// If the TLS configuration for the real server cannot be created.
     pub fn client(&self) -> Result<Client, Error> {
         match (self.cluster.server(), self.cluster.control_plane()) {
             (Some(server), _) => {
@@ -108,11 +109,11 @@ impl Account {
         }
     }
 
-    /// Allows the account what these rules say, in its namespace: makes a Role and a `RoleBinding`
-    /// of its name. Returns when the server has seen them.
+    /// Grants the account these rules in its namespace: creates a Role and a `RoleBinding` of its
+    /// name. Returns when the server applies them.
     ///
     /// # Errors
-    /// If the cluster refuses them, or does not see them in time.
+    /// If the cluster refuses them, or does not apply them in time.
     pub async fn grant(&self, rules: &[Value]) -> Result<(), Error> {
         let group = "rbac.authorization.k8s.io";
         let place = format!("/apis/{group}/v1/namespaces/{}", self.namespace);

@@ -1,4 +1,4 @@
-//! One handle for both clusters: a test says what it does, not where.
+//! One handle for both clusters, so that a test does not depend on where it runs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use windlass_apiserver::{ApiServer, Authorization};
 
 use crate::{Error, RealCluster};
 
-/// A cluster to test on: an embedded API server of its own, or the real one of this process.
+/// A cluster for tests: an embedded API server of its own, or the real one that this process
+/// shares.
 ///
 /// ```
 /// # async fn test() -> Result<(), windlass_testkit::Error> {
@@ -35,40 +36,40 @@ enum Servers {
 }
 
 impl TestCluster {
-    /// A new embedded API server, with nothing in it but the namespaces that every cluster has.
+    /// Creates an embedded API server that contains only the default namespaces.
     pub fn embedded() -> Self {
         Self::on(ApiServer::new())
     }
 
-    /// The same where roles decide, as on the real cluster: [accounts](Self::account) have the
-    /// rights that they are given, and no others.
+    /// Creates an embedded API server that enforces roles, as the real cluster does:
+    /// [accounts](Self::account) have only the rights that they are granted.
     pub fn embedded_with_roles() -> Self {
         Self::on(ApiServer::builder().authorization(Authorization::Rbac).build())
     }
 
-    /// An embedded API server that was built otherwise, with tokens or a seed.
+    /// Uses an embedded API server with settings of its own, such as tokens or a seed.
     pub fn on(server: ApiServer) -> Self {
         Self { servers: Servers::Embedded(server) }
     }
 
-    /// The real control plane of this process, started by whoever asks first. Tests share it: each
-    /// works in a [namespace](Self::namespace) of its own.
+    /// Returns the real control plane of this process, which the first caller starts. Tests share
+    /// it: each works in a [namespace](Self::namespace) of its own.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if its programs are not on this machine; others if it does not start.
+    /// [`Error::Unavailable`] if its programs are not on this machine; others if it fails to start.
     pub async fn real() -> Result<Self, Error> {
         Ok(Self { servers: Servers::Real(RealCluster::shared().await?) })
     }
 
-    /// A real control plane of one's own, for tests that hurt it.
+    /// Uses a separate real control plane, for tests that inject faults.
     pub fn on_control_plane(cluster: RealCluster) -> Self {
         Self { servers: Servers::Real(Arc::new(cluster)) }
     }
 
-    /// A new client with all rights. It belongs to the runtime that this is called in.
+    /// Creates a client with all rights. It belongs to the calling runtime.
     ///
     /// # Errors
-    /// If the TLS configuration for the real server cannot be made.
+    /// If the TLS configuration for the real server cannot be created.
     pub fn client(&self) -> Result<kube::Client, Error> {
         match &self.servers {
             Servers::Embedded(server) => Ok(kube::Client::new(server.service(), "default")),
@@ -76,7 +77,7 @@ impl TestCluster {
         }
     }
 
-    /// Makes a namespace that nobody else has, and gives its name: `prefix` and a few characters.
+    /// Creates a namespace with a unique name, `prefix` and a few characters, and returns the name.
     ///
     /// # Errors
     /// If the cluster refuses it.
@@ -94,7 +95,7 @@ impl TestCluster {
         Ok(made["metadata"]["name"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Forgets all history up to now: old versions get 410.
+    /// Compacts the history up to now: reads of old versions get 410.
     ///
     /// # Errors
     /// If etcd of the real cluster does not answer.
@@ -106,7 +107,7 @@ impl TestCluster {
         Ok(())
     }
 
-    /// The embedded server, for its faults; `None` on the real cluster.
+    /// Returns the embedded server, for its faults; `None` on the real cluster.
     pub fn server(&self) -> Option<&ApiServer> {
         match &self.servers {
             Servers::Embedded(server) => Some(server),
@@ -114,7 +115,7 @@ impl TestCluster {
         }
     }
 
-    /// The real cluster, to hurt it; `None` on the embedded one.
+    /// Returns the real cluster, for its faults; `None` on the embedded one.
     pub fn control_plane(&self) -> Option<&Arc<RealCluster>> {
         match &self.servers {
             Servers::Embedded(_) => None,
@@ -123,19 +124,18 @@ impl TestCluster {
     }
 }
 
-/// The variable that asks for the real tier; `cargo xtask test --real` sets it.
+/// The variable that enables the real tier; `cargo xtask test --real` sets it.
 pub const REAL_TIER: &str = "WINDLASS_TEST_REAL";
 
-/// Whether tests are to run on the real control plane, too.
+/// Returns whether tests should also run on the real control plane.
 ///
-/// Only where it was asked for: starting it takes seconds. Who asks wants it, so a machine that
-/// lacks it then fails the test instead of passing it over.
+/// It is opt-in: starting it takes seconds. If it was requested but is not on this machine, tests
+/// fail instead of being skipped.
 pub fn real_tier_is_on() -> bool {
     std::env::var_os(REAL_TIER).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Runs a test on the embedded cluster, and then on the real one if [that was asked
-/// for](real_tier_is_on).
+/// Runs a test on the embedded cluster, and then on the real one if [requested](real_tier_is_on).
 ///
 /// ```no_run
 /// # async fn test() {
@@ -148,12 +148,12 @@ pub fn real_tier_is_on() -> bool {
 /// ```
 ///
 /// # Panics
-/// If the test does, or if the real cluster was asked for and does not start.
+/// If the test panics, or if the real cluster was requested and fails to start.
 pub async fn on_each_cluster(test: impl AsyncFn(TestCluster)) {
     run_on(TestCluster::embedded(), test).await;
 }
 
-/// The same with an embedded cluster where roles decide, as they do on the real one.
+/// Like [`on_each_cluster`], with an embedded cluster that enforces roles, as the real one does.
 ///
 /// # Panics
 /// As [`on_each_cluster`].

@@ -1,16 +1,16 @@
-//! What can go wrong with a cluster for tests: a variant names the step that failed.
+//! Errors of the test clusters: a variant names the step that failed.
 //!
-//! Nothing here is retried: a test that has no cluster wants to say so and end. The exception is
-//! [`Error::Unavailable`], which tells a machine without a real control plane from a broken one.
+//! Nothing here is retried: a test without a cluster should fail and say so. [`Error::Unavailable`]
+//! distinguishes a machine without a real control plane from a broken one.
 
 use std::io;
 use std::time::Duration;
 
-/// Why a cluster could not be started, reached or hurt.
+/// Why a cluster could not be started, reached or manipulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A program of the real control plane is not on this machine; the text says how to get it.
+    /// A program of the real control plane is not on this machine; the message says how to get it.
     #[error(
         "no {program} on this machine (looked in {looked_in}): run `cargo xtask kube`, which needs Go, \
          or set KUBEBUILDER_ASSETS"
@@ -18,10 +18,10 @@ pub enum Error {
     Unavailable {
         /// The program's name.
         program: &'static str,
-        /// The places that were looked at.
+        /// The searched folders.
         looked_in: String,
     },
-    /// A Go program of the tests is not on this machine; the text says how to get it.
+    /// A Go program of the tests is not on this machine; the message says how to get it.
     #[error(
         "the Go program {program} was not found: run `cargo xtask test --real`, which builds it"
     )]
@@ -29,25 +29,25 @@ pub enum Error {
         /// The program's name.
         program: String,
     },
-    /// A file, a folder or a process could not be had.
+    /// An operation on a file, folder or process failed.
     #[error("could not {step}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         step: String,
         /// Why it failed.
         source: io::Error,
     },
-    /// The certificates could not be made.
+    /// The certificates could not be created.
     #[error("could not make the certificates")]
     Certificates(#[from] rcgen::Error),
-    /// A server ended although nobody asked it to.
+    /// A server ended unexpectedly.
     #[error("{server} ended with {status}; the end of its log:\n{log}")]
     Ended {
         /// The server's name.
         server: &'static str,
         /// How it ended.
         status: String,
-        /// The last lines that it wrote.
+        /// The last lines of its log.
         log: String,
     },
     /// A server runs, but does not become ready.
@@ -55,34 +55,34 @@ pub enum Error {
     NotReady {
         /// The server's name.
         server: &'static str,
-        /// How long it had.
+        /// How long we waited.
         waited: Duration,
-        /// What it answered last.
+        /// Its last answer.
         answer: String,
-        /// The last lines that it wrote.
+        /// The last lines of its log.
         log: String,
     },
-    /// The server does not see the rights that a user was given.
+    /// The server does not apply the rights that a user was granted.
     #[error("{user} did not get its rights within {waited:?}")]
     NoRights {
         /// The user's name.
         user: String,
-        /// How long it had.
+        /// How long we waited.
         waited: Duration,
     },
-    /// The server does not run, so nothing can be done to it.
+    /// The server is not running.
     #[error("{server} is not running")]
     NotRunning {
         /// The server's name.
         server: &'static str,
     },
-    /// The server runs, so it cannot be started.
+    /// The server is already running.
     #[error("{server} is running already")]
     AlreadyRunning {
         /// The server's name.
         server: &'static str,
     },
-    /// A client could not be made, or its request failed.
+    /// A client could not be created, or its request failed.
     #[error("the API server could not be asked")]
     Client(#[source] Box<kube::Error>),
     /// etcd did not answer, or not as expected.
@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Turns a failure of the operating system into an error that says what was tried.
+    /// Converts an error of the operating system, and adds the attempted operation.
     pub(crate) fn system(step: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let step = step.into();
         move |source| Self::System { step, source }

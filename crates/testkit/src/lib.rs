@@ -1,10 +1,10 @@
 //! A Kubernetes cluster for tests behind one handle: embedded, or a real kube-apiserver with etcd.
 //!
 //! A test asks for a [`TestCluster`] and runs on the embedded API server by default: in
-//! milliseconds, with nothing installed, with faults on demand ([`TestCluster::server`]). The same
-//! test runs on a real kube-apiserver where that is asked for ([`on_each_cluster`],
-//! `cargo xtask test --real`), and there the real one can be hurt ([`TestCluster::control_plane`]):
-//! killed, stopped, paused, restored from a snapshot.
+//! milliseconds, with nothing installed, with faults on demand ([`TestCluster::server`]). On
+//! request, the same test also runs on a real kube-apiserver ([`on_each_cluster`], `cargo xtask
+//! test --real`). The real one can be killed, stopped, paused, and restored from a snapshot
+//! ([`TestCluster::control_plane`]).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,13 +31,13 @@
 //! # runtime.block_on(test()).unwrap();
 //! ```
 //!
-//! Code that will run with a Role can be tested with it: [`TestCluster::account`] makes a service
-//! account that has the rights it is given, and no others. [`Log`] is what a test logged.
+//! [`TestCluster::account`] creates a service account that has only the rights it is granted, to
+//! test code that will run with a Role. [`Log`] captures what a test logs.
 //!
-//! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of
-//! `k8s-openapi` such as `latest`; libraries choose none.
+//! A binary or test that uses this crate selects the version of the Kubernetes types, by a feature
+//! of `k8s-openapi` such as `latest`; libraries select none.
 //!
-//! Reading order: [`mod@cluster`], `account`, then `real` and what is below it.
+//! Reading order: [`mod@cluster`], `account`, then `real` and its modules.
 
 #![forbid(unsafe_code)]
 

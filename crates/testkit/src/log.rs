@@ -25,9 +25,9 @@ pub struct Log {
     written: Written,
     _guard: DefaultGuard,
     // `tracing` caches for each log statement whether any subscriber wants it. While only one
-    // subscriber exists, it asks just the subscriber of the thread that reaches the statement
-    // first. That may be the thread of another test, which has none, and then the statement is off
-    // for this test, too. With a second subscriber alive, `tracing` asks all of them.
+    // subscriber exists, `tracing` asks only the subscriber of the thread that reaches the
+    // statement first. That may be the thread of another test without a subscriber, which turns the
+    // statement off for this test, too. With a second subscriber alive, `tracing` asks all of them.
     _second: Dispatch,
 }
 

@@ -3,18 +3,18 @@
 //! Everything runs on loopback, in a temporary folder, with certificates and tokens of its own.
 //! Reading order:
 //!
-//! - [`options`]: what a test may ask for;
+//! - [`options`]: what a test can configure;
 //! - [`assets`]: where the programs are;
-//! - [`supervisor`]: a process, and a folder, that do not outlive this process;
-//! - [`server`]: one of the programs, started and stopped as often as wanted;
+//! - [`supervisor`]: processes and folders that do not outlive this process;
+//! - [`server`]: one of the programs, started and stopped any number of times;
 //! - [`setup`]: files, ports and flags that make three servers one cluster;
-//! - [`ready`]: when it may be used; [`hurt`]: what may be done to it; [`etcd`]: etcd's own API;
-//! - [`users`]: users with certificates of their own; [`audit`]: who wrote what;
+//! - [`ready`]: waiting for readiness; [`hurt`]: faults; [`etcd`]: etcd's own API;
+//! - [`users`]: users with client certificates; [`audit`]: the audit log;
 //! - [`shared`]: one cluster for all tests of a process.
 //!
 //! The handle holds no task, timer or connection, so it belongs to no runtime: tests with runtimes
-//! of their own can share it, and each asks it for a client of its own. It knows only the real
-//! clock: a test on a paused clock would see every wait end at once.
+//! of their own can share it, and each creates its own client. It uses the real clock: on a paused
+//! clock, every wait would end at once.
 
 mod assets;
 mod audit;
@@ -46,12 +46,11 @@ use setup::Access;
 use supervisor::Folder;
 pub use users::User;
 
-/// A running control plane. Dropping it ends its servers and removes their files.
-///
-/// It also ends, within milliseconds, when this process does, however that happens.
+/// A running control plane. Dropping it ends its servers and removes their files. They also end,
+/// within milliseconds, when this process does, however that happens.
 #[derive(Debug)]
 pub struct RealCluster {
-    // The order is the one of dropping: who asks goes before who answers, and the files go last.
+    // The drop order: clients go before the servers that they use, and the files go last.
     controller_manager: Option<Server>,
     apiserver: Server,
     etcd: Server,
@@ -59,14 +58,14 @@ pub struct RealCluster {
     folder: Folder,
 }
 
-/// The process ids of the servers that run, to measure what they use.
+/// The process ids of the running servers, to measure their resource usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pids {
-    /// Of etcd.
+    /// The process id of etcd.
     pub etcd: Option<u32>,
-    /// Of kube-apiserver.
+    /// The process id of kube-apiserver.
     pub apiserver: Option<u32>,
-    /// Of kube-controller-manager.
+    /// The process id of kube-controller-manager.
     pub controller_manager: Option<u32>,
 }
 
@@ -77,13 +76,12 @@ impl RealCluster {
     /// Dropped half-way, it leaves nothing behind.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if this machine lacks a program. Otherwise something is wrong: files
-    /// cannot be written, a server ends, or is not ready in time; then the error has the end of its
-    /// log.
+    /// [`Error::Unavailable`] if this machine lacks a program. Otherwise if files cannot be
+    /// written, or a server ends or is not ready in time; then the error has the end of its log.
     pub async fn start(options: RealOptions) -> Result<Self, Error> {
         let cluster = setup::prepare(&options)?;
-        // One after the other: a client of etcd that comes too early waits a second before it tries
-        // again.
+        // One after the other: a client that connects before etcd listens waits a second before it
+        // retries.
         cluster.start_etcd().await?;
         cluster.start_apiserver().await?;
         if let Some(controller_manager) = &cluster.controller_manager {
@@ -92,30 +90,29 @@ impl RealCluster {
         Ok(cluster)
     }
 
-    /// A new client with all rights. It belongs to the runtime that this is called in, and has to
-    /// be called in one.
+    /// Creates a client with all rights. Must be called within a runtime, which the client then
+    /// belongs to.
     ///
     /// # Errors
-    /// If the TLS configuration cannot be made.
+    /// If the TLS configuration cannot be created.
     pub fn client(&self) -> Result<kube::Client, Error> {
         self.client_as(self.admin_token())
     }
 
-    /// A new client with this bearer token, as [`client`](Self::client) is with the
-    /// administrator's.
+    /// Creates a client with this bearer token; otherwise like [`client`](Self::client).
     ///
     /// # Errors
-    /// If the TLS configuration cannot be made.
+    /// If the TLS configuration cannot be created.
     pub fn client_as(&self, token: &str) -> Result<kube::Client, Error> {
         Ok(kube::Client::try_from(self.config_as(token))?)
     }
 
-    /// What a client with all rights needs to know.
+    /// Returns the configuration of a client with all rights.
     pub fn config(&self) -> kube::Config {
         self.config_as(self.admin_token())
     }
 
-    /// What a client with this bearer token needs to know.
+    /// Returns the configuration of a client with this bearer token.
     pub fn config_as(&self, token: &str) -> kube::Config {
         let mut config = kube::Config::new(self.access.url.clone());
         config.root_cert = Some(vec![self.access.authority.der.clone()]);
@@ -123,27 +120,28 @@ impl RealCluster {
         config
     }
 
-    /// The kubeconfig of a user with all rights, for `kubectl` and other programs.
+    /// Returns the path of the kubeconfig of a user with all rights, for `kubectl` and other
+    /// programs.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.access.kubeconfig
     }
 
-    /// The token of a user in the group `system:masters`, who may do everything.
+    /// Returns the token of a user in the group `system:masters`, which has all rights.
     pub fn admin_token(&self) -> &str {
         &self.access.admin_token
     }
 
-    /// The token of the user `bob`, who has an identity and no rights: answers are 403.
+    /// Returns the token of the user `bob`, who has no rights: answers are 403.
     pub fn powerless_token(&self) -> &str {
         &self.access.powerless_token
     }
 
-    /// The folder with everything that this cluster writes, like `kube-apiserver.log`.
+    /// Returns the folder with everything that this cluster writes, such as `kube-apiserver.log`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The process ids of the servers that run.
+    /// Returns the process ids of the running servers.
     pub fn pids(&self) -> Pids {
         Pids {
             etcd: self.etcd.pid(),

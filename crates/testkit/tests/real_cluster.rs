@@ -1,6 +1,6 @@
-//! The real control plane: it starts, can be shared, hurt, and taken back in time.
+//! The real control plane: starting, sharing, faults and snapshots.
 //!
-//! One cluster is hurt by all tests that hurt, one after the other, and each leaves it well.
+//! One cluster serves all tests with faults, one after the other; each leaves it in order.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use windlass_testkit::{Error, KUBERNETES_VERSION, RealCluster, RealOptions};
 
-/// Returns from a test that needs a real control plane, unless it was asked for.
+/// Returns from a test that needs a real control plane, unless the real tier is on.
 macro_rules! real_or_skip {
     () => {
         if std::env::var_os("WINDLASS_TEST_REAL").is_none_or(|value| value != "1") {
@@ -23,7 +23,8 @@ macro_rules! real_or_skip {
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-/// The cluster to be hurt. Nothing caches its config maps, so that a compaction shows at once.
+/// Returns the cluster for faults. It has no watch cache for config maps, so that a compaction
+/// takes effect at once.
 async fn hurt_cluster() -> Result<MutexGuard<'static, RealCluster>, Error> {
     static HURT: OnceCell<Mutex<RealCluster>> = OnceCell::const_new();
     let start = || async {
@@ -45,7 +46,7 @@ async fn create(
     Ok(config_maps(cluster)?.create(&PostParams::default(), &object).await?)
 }
 
-/// The version of the whole store.
+/// Returns the version of the whole store.
 async fn version(cluster: &RealCluster) -> Result<u64, Box<dyn std::error::Error>> {
     let list = config_maps(cluster)?.list(&ListParams::default()).await?;
     Ok(list.metadata.resource_version.ok_or("a list must have a version")?.parse()?)
@@ -63,7 +64,7 @@ async fn answers_with_the_version_that_it_was_built_with() -> TestResult {
     let version = cluster.client()?.apiserver_version().await?;
     let minor = format!("v{}.{}.", version.major, version.minor);
     assert!(version.git_version.starts_with(&minor), "{version:?}");
-    // Somebody who names the programs may have another version, as the nightly tests do.
+    // Programs in this folder may have another version, as in the nightly tests.
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
         assert_eq!(version.git_version, format!("v{KUBERNETES_VERSION}"));
     }
@@ -157,7 +158,7 @@ async fn paused_server_answers_when_it_goes_on() -> TestResult {
     cluster.pause_apiserver()?;
     let answer = get(&cluster, "/version");
     let resume = async {
-        // The request is polled before this is.
+        // Lets the task poll the request first.
         tokio::task::yield_now().await;
         cluster.resume_apiserver()
     };
@@ -175,7 +176,7 @@ async fn restore_takes_versions_and_objects_back() -> TestResult {
     real_or_skip!();
     let cluster = hurt_cluster().await?;
     create(&cluster, "before-snapshot").await?;
-    // Before the snapshot, because the server itself writes something now and then.
+    // Read before the snapshot, because the server itself writes something now and then.
     let before_snapshot = version(&cluster).await?;
     let snapshot = cluster.etcd_snapshot().await?;
     for index in 0..50 {
@@ -183,7 +184,7 @@ async fn restore_takes_versions_and_objects_back() -> TestResult {
     }
     let later = version(&cluster).await?;
 
-    // Twice, because a snapshot can be used more than once.
+    // Twice, because a snapshot can be restored more than once.
     for _ in 0..2 {
         cluster.restore(&snapshot).await?;
         let restored = version(&cluster).await?;
@@ -201,7 +202,7 @@ async fn watch_from_before_a_compaction_is_told_that_it_is_gone() -> TestResult 
     real_or_skip!();
     let cluster = hurt_cluster().await?;
     let old = version(&cluster).await?;
-    // The newest change stays: only what was before it is gone.
+    // The newest change remains; only what precedes it is gone.
     create(&cluster, "compacted").await?;
     create(&cluster, "newest").await?;
     let watch = format!(

@@ -1,4 +1,4 @@
-//! The real control plane with its controllers: deletions end, and nobody else writes into a
+//! The real control plane with its controllers: deletions complete, and nobody else writes into a
 //! namespace.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use windlass_testkit::RealCluster;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-/// Whether tests against a real control plane were asked for; otherwise it says how to ask.
+/// Returns whether the real tier is on; otherwise prints how to turn it on.
 fn is_wanted() -> bool {
     let is_wanted = std::env::var_os("WINDLASS_TEST_REAL").is_some_and(|value| value == "1");
     if !is_wanted {
@@ -20,19 +20,19 @@ fn is_wanted() -> bool {
     is_wanted
 }
 
-/// Waits until the object is gone; how long that may take is for whoever runs the tests to say.
+/// Waits until the object is gone; the test runner sets the time limit.
 async fn gone<K>(api: &Api<K>, name: &str) -> kube::Result<()>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     while api.get_opt(name).await?.is_some() {
-        // The controllers are a process outside, which tells nobody.
+        // The controllers run in another process, so polling is the only way.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
 }
 
-/// Waits until the collector has deleted the object, which a finalizer keeps.
+/// Waits until the collector has marked the object as deleted; a finalizer keeps it.
 async fn deleted(api: &Api<ConfigMap>, name: &str) -> kube::Result<()> {
     while api.get(name).await?.metadata.deletion_timestamp.is_none() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -86,15 +86,15 @@ async fn what_a_deleted_object_owned_is_collected() -> TestResult {
     config_maps.delete("owner", &DeleteParams::background()).await?;
     gone(&config_maps, "owned").await?;
 
-    // The controllers that would put something into every namespace do not run.
+    // The controllers that would create objects in every namespace do not run.
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client()?, "to-collect");
     assert!(accounts.list(&ListParams::default()).await?.items.is_empty());
     assert!(config_maps.list(&ListParams::default()).await?.items.is_empty());
     Ok(())
 }
 
-/// An owner waits for the dependents that block its deletion, and for no others: one that is made
-/// meanwhile without blocking it stays until the owner is gone.
+/// An owner waits for the dependents that block its deletion, and for no others: a dependent that
+/// is created meanwhile without blocking it stays until the owner is gone.
 #[tokio::test]
 async fn owner_that_is_deleted_in_the_foreground_waits_for_what_blocks_it() -> TestResult {
     if !is_wanted() {

@@ -1,4 +1,4 @@
-//! Nothing of the real control plane is left when a test process dies, however it dies.
+//! Nothing of the real control plane is left after a test process dies, however it dies.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -12,21 +12,21 @@ use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-/// Set for the process that is going to be killed: this test program once more.
+/// Set for the process to be killed: another run of this test program.
 const VICTIM: &str = "WINDLASS_TEST_VICTIM";
 
-/// Begins the line in which the victim tells what must be gone.
+/// The prefix of the line in which the victim prints what must be gone.
 const TELLS: &str = "victim tells: ";
 
-/// Starts a cluster, tells about it, and waits to be killed.
+/// Starts a cluster, prints its processes and folder, and waits to be killed.
 async fn be_the_victim() -> TestResult {
     let cluster = RealCluster::start(RealOptions::new().controllers(CLEANUP_CONTROLLERS)).await?;
     let pids = cluster.pids();
     let pids = [pids.etcd, pids.apiserver, pids.controller_manager].into_iter().flatten();
     let pids: Vec<_> = pids.map(|pid| pid.to_string()).collect();
-    // A paused server must go too.
+    // A paused server must be ended as well.
     cluster.pause_apiserver()?;
-    // On a line of its own, after whatever the test harness has written.
+    // On a line of its own, after the output of the test harness.
     println!("\n{TELLS}{} {}", pids.join(","), cluster.folder().display());
     std::future::pending().await
 }
@@ -57,7 +57,7 @@ async fn nothing_is_left_after_the_process_was_killed() -> TestResult {
 
     victim.kill()?;
     victim.wait()?;
-    // How long it may take is for whoever runs the tests to say; here it takes milliseconds.
+    // The test runner sets the time limit; here it takes milliseconds.
     while pids.iter().any(|&pid| is_alive(pid)) || folder.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -32,7 +32,7 @@ async fn user_has_the_rights_of_its_binding_and_the_audit_log_names_it() -> Test
         "subjects": [{ "kind": "User", "name": "alice" }],
     }))?;
     bindings.create(&params, &binding).await?;
-    // The server reads bindings from a cache of its own, so they count a little later.
+    // The server reads bindings from a cache, so they take effect a little later.
     while let Err(error) = maps.create(&params, &map).await {
         assert!(matches!(&error, kube::Error::Api(status) if status.code == 403), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Waiting by watching.
+//! Waits for conditions by watching.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 /// When to give up: much later than anything here takes.
 const GIVE_UP: Duration = Duration::from_mins(2);
 
-/// Waits until the objects of a kind are as they should be, and gives them: looks at each event,
-/// and never sleeps.
+/// Waits until the objects of a kind satisfy `is_so`, and returns them. Checks at each event, and
+/// never sleeps.
 pub(crate) async fn until<K>(api: &Api<K>, what: &str, is_so: impl Fn(&[K]) -> bool) -> Vec<K>
 where
     K: kube::Resource + Clone + Debug + DeserializeOwned,

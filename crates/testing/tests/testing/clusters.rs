@@ -1,4 +1,4 @@
-//! Clusters of other kinds: that of a kubeconfig, those with roles, and shared ones.
+//! Other clusters: that of a kubeconfig, those with roles, and shared ones.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn cluster_of_a_kubeconfig_is_tested_in_a_namespace_of_its_own() {
 
     let running = cluster.run(pages(), Publisher);
     cluster.create(&page("hello", "Hi")).await;
-    // It belongs to somebody else.
+    // The namespace of somebody else.
     let mut elsewhere = page("other", "Hi");
     elsewhere.metadata.namespace = Some("default".to_owned());
     cluster.create(&elsewhere).await;
@@ -67,7 +67,7 @@ async fn controller_acts_as_an_account_with_its_rights() {
     });
     operator.grant(&[all]).await.expect("granted");
     cluster.create(&page("hello", "Hi")).await;
-    // Roles of a namespace do not allow to watch all of them.
+    // Rights in one namespace do not allow watching all of them.
     let watch = pages_of_default();
     let running = cluster.acting_as(&operator).run(watch, Publisher);
     let message = failure(running.wait_until_quiet()).await;

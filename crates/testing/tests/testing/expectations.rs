@@ -1,4 +1,4 @@
-//! What a test expects of objects, and what it is told if that is not so.
+//! Expectations about objects, and the messages when they fail.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ async fn what_must_not_happen_is_shown_when_it_does() {
         assert!(message.starts_with(&key) && message.contains(clock), "{message}");
         assert!(message.contains("text: changed\n"), "{message}");
 
-        // Long enough to happen, and not long enough.
+        // Long enough in one case, not in the other.
         let time = Clock::current().pick(Duration::from_hours(1), Duration::from_millis(50));
         cluster.never_within::<ConfigMap>(time, "two", json!({})).await;
     })

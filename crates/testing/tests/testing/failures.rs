@@ -1,4 +1,4 @@
-//! A controller that fails fails the test, with its cause.
+//! A controller that fails makes the test fail, with its cause.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::operator::{Publisher, failure, page, pages, with_pages};
 const NO_CACHE: &str = "the controller \"page\" failed: the cache of pages.v1.example.com is not \
      complete after 5 s: ";
 
-/// A controller whose definition is missing. It has given up.
+/// Returns a controller that has given up, because its definition is missing.
 async fn broken() -> (Cluster, windlass_testing::Running) {
     let cluster = Cluster::embedded();
     let running = cluster.run(pages().sync_timeout(Duration::from_secs(5)), Publisher);

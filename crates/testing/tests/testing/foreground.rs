@@ -1,4 +1,4 @@
-//! Foreground deletions end, unless a controller makes again what the collector deletes.
+//! Foreground deletions complete, unless a controller recreates what the collector deletes.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ async fn page_that_is_deleted_in_the_foreground_goes_with_its_config_map() {
     .await;
 }
 
-/// Makes its objects by requests of its own, which nothing checks.
+/// Creates its objects by requests of its own, which nothing checks.
 struct Careless;
 
 impl Reconcile<Page> for Careless {
@@ -57,7 +57,7 @@ async fn deletion_that_never_ends_is_a_failure_that_says_why() {
     assert!(message.contains(expected), "{message}");
 }
 
-/// Makes a marker for a page that is being deleted, although nothing has to.
+/// Creates a marker for a page that is being deleted, which is wrong.
 struct Marker;
 
 impl Reconcile<Page> for Marker {
@@ -97,7 +97,7 @@ fn object<K: TestObject>(object: Value) -> K {
     serde_json::from_value(object).expect("an object")
 }
 
-/// The controllers of workloads, which are those of kube-controller-manager in small.
+/// Our controllers of workloads, which imitate those of kube-controller-manager.
 #[tokio::test(start_paused = true)]
 async fn workloads_that_are_deleted_in_the_foreground_go_with_their_pods() {
     let cluster = Cluster::embedded();

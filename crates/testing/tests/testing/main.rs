@@ -1,4 +1,5 @@
-//! What `windlass-testing` promises, on the embedded server, and most of it on a real one, too.
+//! The guarantees of `windlass-testing`, on the embedded server, and most of them on a real one,
+//! too.
 
 mod clusters;
 mod expectations;

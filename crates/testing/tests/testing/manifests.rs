@@ -52,7 +52,7 @@ async fn objects_of_a_file_are_applied_to_the_namespace_of_the_test() {
         cluster.apply_from(&file).await;
         cluster.expect::<ConfigMap>("settings", json!({"data": {"a": "b"}})).await;
         cluster.expect::<Page>("p", json!({"spec": {"text": "t"}})).await;
-        // Applied again, nothing changes.
+        // Applying it again changes nothing.
         let before = cluster.get::<ConfigMap>("settings").await;
         cluster.apply_from(&file).await;
         assert_eq!(cluster.get::<ConfigMap>("settings").await, before);

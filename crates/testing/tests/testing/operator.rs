@@ -1,4 +1,4 @@
-//! A small operator to test: a `ConfigMap` for every `Page`, and a script for what goes wrong.
+//! A small operator to test: a `ConfigMap` for every `Page`, with failures on request.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Reconcile<Page> for Publisher {
             _ => {}
         }
         let text = match page.spec.text.as_str() {
-            // Every run writes something else, and so wakes itself.
+            // Every run writes a different value, and so triggers another run.
             "always new" => cx.run_id().to_string(),
             text => text.to_owned(),
         };
@@ -52,13 +52,13 @@ pub(crate) fn page(name: &str, text: &str) -> Page {
     Page::new(name, PageSpec { text: text.to_owned() })
 }
 
-/// The cluster, on which pages are known.
+/// Installs the definition of pages.
 pub(crate) async fn with_pages(cluster: Cluster) -> Cluster {
     cluster.install(&Page::crd()).await;
     cluster
 }
 
-/// The message of the panic that fails the test.
+/// Returns the message of the panic that fails the test.
 pub(crate) async fn failure<T>(body: impl Future<Output = T>) -> String {
     let Err(panic) = AssertUnwindSafe(body).catch_unwind().await else {
         panic!("the test did not fail");

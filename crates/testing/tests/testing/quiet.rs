@@ -1,4 +1,4 @@
-//! When a controller is quiet, and what is told if it is not.
+//! When a controller is quiet, and the message when it is not.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use windlass_testing::{Clock, Cluster, Quiet, on_each_cluster};
 
 use crate::operator::{Page, Publisher, failure, page, pages, with_pages};
 
-/// For tests that wait for the limit.
+/// Returns the cluster with a short limit, for tests that run into it.
 fn short(cluster: &Cluster) -> Cluster {
     cluster.timeout(Clock::current().pick(Duration::from_mins(5), Duration::from_secs(3)))
 }
@@ -29,7 +29,7 @@ async fn quiet_is_after_what_the_test_has_just_written() {
             running.wait_until_quiet().await;
             let expected = json!({"data": {"index.html": format!("<p>{text}</p>")}});
             cluster.expect::<ConfigMap>("hello", expected).await;
-            // Somebody deletes it: that is an event on its way, too.
+            // A deletion by somebody else is an event on its way, too.
             cluster.delete::<ConfigMap>("hello").await;
             running.wait_until_quiet().await;
             cluster.get::<ConfigMap>("hello").await;
@@ -103,7 +103,7 @@ async fn timer_does_not_count_unless_it_is_asked_for() {
     assert_eq!(running.runs("clock").len(), 1);
     assert!(began.elapsed() < Duration::from_secs(1));
 
-    // A timer that is always due within the time is never over.
+    // A timer that is always due within the time keeps it busy forever.
     let message = failure(async {
         running.wait_until(Quiet::new().timers_within(Duration::from_mins(2))).await;
     });

@@ -1,4 +1,4 @@
-//! Controllers are started, do their work, and stop.
+//! Controllers start, work, and stop.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResourceExt as _;
@@ -44,7 +44,7 @@ async fn one_call_runs_a_controller_and_returns_what_it_wrote_in_order() {
         let expected = ["a", "b"].map(|name| format!("patch configmaps {namespace}/{name}"));
         assert_eq!(first, expected);
         assert!(writes.iter().all(|write| write.by == write.key), "{writes:?}");
-        // It runs no longer.
+        // The controller no longer runs.
         cluster.delete::<ConfigMap>("a").await;
         cluster.never::<ConfigMap>("a", json!({})).await;
     })
@@ -77,7 +77,7 @@ async fn dropped_controller_stops() {
         let running = cluster.run(pages(), Publisher);
         running.wait_until_quiet().await;
         drop(running);
-        // What is not held does not count.
+        // A dropped handle does not count.
         cluster.wait_until_quiet().await;
         cluster.create(&page("late", "Hi")).await;
         cluster.never::<ConfigMap>("late", json!({})).await;

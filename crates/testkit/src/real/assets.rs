@@ -1,8 +1,8 @@
 //! Where the programs of the real control plane are.
 //!
-//! First in `KUBEBUILDER_ASSETS`, as other frameworks have it, then in the project's cache folder,
-//! where `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
-//! kube-controller-manager.
+//! First in `KUBEBUILDER_ASSETS`, as in other frameworks, then in the project's cache folder, where
+//! `cargo xtask kube` builds them. Each program is searched for separately: other tools' downloads
+//! do not include kube-controller-manager.
 //!
 //! [`go_program`] finds Go programs of our own, which tests run beside it, and [`kubectl`] a
 //! client.
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use crate::Error;
 
 /// The version of Kubernetes that `cargo xtask kube` builds and the project is tested with.
-// xtask compares this and the next with its go.mod files, which are where they come from.
+// xtask checks this and the next against its go.mod files, which define them.
 pub const KUBERNETES_VERSION: &str = "1.36.3";
 
 /// The version of etcd that `cargo xtask kube` builds and the project is tested with.
@@ -23,17 +23,17 @@ pub const ETCD_VERSION: &str = "3.6.6";
 /// The variable that names the folder of our Go programs; `cargo xtask test --real` sets it.
 const GO_PROGRAMS: &str = "WINDLASS_GO_PROGRAMS";
 
-/// The path of a Go program of ours that tests run, such as `election-go`.
+/// Returns the path of a Go program of ours that tests run, such as `election-go`.
 ///
 /// # Errors
-/// [`Error::NoGoProgram`] if the environment does not say where it is, or if it is not there.
+/// [`Error::NoGoProgram`] if the environment does not name its folder, or if it is not there.
 pub fn go_program(name: &str) -> Result<PathBuf, Error> {
     let folder = env::var_os(GO_PROGRAMS).map(PathBuf::from);
     let path = folder.map(|folder| folder.join(name)).filter(|path| path.is_file());
     path.ok_or_else(|| Error::NoGoProgram { program: name.to_owned() })
 }
 
-/// The path of the kubectl that `cargo xtask kube` builds, of the same version as the server.
+/// Returns the path of the kubectl that `cargo xtask kube` builds, of the server's version.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if it is not on this machine.
@@ -41,19 +41,19 @@ pub fn kubectl() -> Result<PathBuf, Error> {
     Assets::from_environment().find("kubectl")
 }
 
-/// The folders to look in, the first match wins.
+/// The folders to search; the first match wins.
 #[derive(Debug)]
 pub(super) struct Assets {
     folders: Vec<PathBuf>,
 }
 
 impl Assets {
-    /// The folders that the environment names.
+    /// Returns the folders that the environment names.
     pub(super) fn from_environment() -> Self {
         Self::from_variables(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }
 
-    /// The path of a program.
+    /// Returns the path of a program.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if no folder has it.
@@ -64,7 +64,7 @@ impl Assets {
             .ok_or_else(|| Error::Unavailable { program, looked_in: self.looked_in() })
     }
 
-    /// `xtask/src/cache.rs` builds into the second of these by the same rules.
+    /// `xtask/src/cache.rs` uses the same rules to build into the second of these.
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name| variable(name).map(PathBuf::from);
         let cache = path("WINDLASS_CACHE")

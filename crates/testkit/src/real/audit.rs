@@ -1,7 +1,7 @@
-//! kube-apiserver's audit log: who wrote what, and when, by the server's clock.
+//! kube-apiserver's audit log: writes with their users and times, by the server's clock.
 //!
-//! The server writes a line when it has received a request, and another one before it answers, so
-//! the log is complete for every request that has its answer.
+//! The server logs a line when it receives a request, and another one before it answers, so the log
+//! is complete for every answered request.
 
 use std::fs;
 use std::path::Path;
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 use super::RealCluster;
 use crate::Error;
 
-/// The file of the policy, in the cluster's folder.
+/// The file name of the policy, in the cluster's folder.
 const POLICY: &str = "audit-policy.json";
 
-/// The file of the log, in the cluster's folder.
+/// The file name of the log, in the cluster's folder.
 const LOG: &str = "audit.log";
 
 /// One line of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// The same for all lines of one request.
+    /// The request's id, on all lines of one request.
     pub id: String,
-    /// Whether the request was received, or answered.
+    /// Whether the line was written on receipt or on the answer.
     pub stage: AuditStage,
-    /// The name of the user that sent it.
+    /// The name of the requesting user.
     pub user: String,
-    /// The user agent that it named.
+    /// The user agent of the request.
     pub agent: String,
     /// The verb, such as `patch`.
     pub verb: String,
@@ -38,11 +38,11 @@ pub struct AuditRecord {
     pub group: String,
     /// The plural of the resource, such as `configmaps`.
     pub resource: String,
-    /// The subresource, or an empty text.
+    /// The subresource, or an empty string.
     pub subresource: String,
-    /// The namespace, or an empty text.
+    /// The namespace, or an empty string.
     pub namespace: String,
-    /// The name of the object, or an empty text. Before the answer to a `create` it is unknown.
+    /// The name of the object, or an empty string, as for a `create` before its answer.
     pub name: String,
     /// When the server received the request.
     pub received: Timestamp,
@@ -50,11 +50,11 @@ pub struct AuditRecord {
     pub time: Timestamp,
     /// The status code of the answer.
     pub code: Option<u16>,
-    /// The object in the answer. Only of Leases.
+    /// The object in the answer; only for Leases.
     pub answer: Option<Value>,
 }
 
-/// At which stage of a request a line was written.
+/// The stage of a request at which a line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub enum AuditStage {
@@ -68,8 +68,8 @@ pub enum AuditStage {
 }
 
 impl RealCluster {
-    /// The audit log so far: all writes, in the order in which the server noted them. Empty unless
-    /// [`RealOptions::audit_log`](super::RealOptions::audit_log) turned it on.
+    /// Returns the audit log so far: all writes, in the order in which the server logged them.
+    /// Empty unless [`RealOptions::audit_log`](super::RealOptions::audit_log) turned it on.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -89,14 +89,14 @@ pub(super) fn prepare(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(vec![
         format!("--audit-policy-file={POLICY}"),
         format!("--audit-log-path={LOG}"),
-        // An answer waits for its line.
+        // The server answers only after the line is written.
         "--audit-log-mode=blocking".to_owned(),
-        // One file, in megabytes: a log that begins anew in the middle of a test would lack lines.
+        // One file, in megabytes: a log that is rotated in the middle of a test would lack lines.
         "--audit-log-maxsize=100000".to_owned(),
     ])
 }
 
-/// Writes only: reads would be most of the log. The answers of Leases show who holds them.
+/// Only writes: reads would be most of the log. The answers for Leases show their holders.
 fn policy() -> Value {
     let leases = json!([{ "group": "coordination.k8s.io", "resources": ["leases"] }]);
     json!({
@@ -111,7 +111,7 @@ fn policy() -> Value {
     })
 }
 
-/// The records of a log whose last line may not be written yet.
+/// Returns the records of a log. The last line may be incomplete.
 fn parsed(log: &str) -> Result<Vec<AuditRecord>, Error> {
     let whole = log.rsplit_once('\n').map_or("", |(lines, _)| lines);
     let parse = |line: &str| serde_json::from_str::<Line>(line).map(AuditRecord::from);
@@ -119,7 +119,7 @@ fn parsed(log: &str) -> Result<Vec<AuditRecord>, Error> {
     records.map_err(|error| Error::system("understand the audit log")(error.into()))
 }
 
-/// A line as the server writes it: `audit.k8s.io/v1`, as far as it is used.
+/// A line as the server writes it: the fields of `audit.k8s.io/v1` that we use.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {

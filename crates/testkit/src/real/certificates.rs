@@ -1,13 +1,13 @@
-//! The keys and certificates of one cluster, made for it and gone with it.
+//! The keys and certificates of one cluster, generated for it and removed with it.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 
-/// What the servers read from files, and clients need to trust them.
+/// The certificates and keys that the servers read from files, and that clients trust.
 pub(super) struct Certificates {
-    /// Who signed them.
+    /// The authority that signed them.
     pub(super) authority: Authority,
     /// The API server's certificate for loopback.
     pub(super) serving: String,
@@ -19,7 +19,7 @@ pub(super) struct Certificates {
     pub(super) account_public_key: String,
 }
 
-/// Signs the certificates of servers and of users.
+/// An authority that signs the certificates of servers and users.
 pub(super) struct Authority {
     /// Its own certificate, in DER.
     pub(super) der: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Authority {
 }
 
 impl Certificates {
-    /// Makes new ones. They are valid for ever, as what they protect ends with a test.
+    /// Generates new ones. They never expire, as the cluster ends with its test.
     pub(super) fn generate() -> Result<Self, rcgen::Error> {
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "windlass test authority");
@@ -63,7 +63,7 @@ impl Certificates {
 }
 
 impl Authority {
-    /// A certificate for the user of this name, and its key.
+    /// Returns a certificate for the user of this name, and its key.
     pub(super) fn client(&self, name: &str) -> Result<(String, String), rcgen::Error> {
         let mut client = CertificateParams::default();
         client.distinguished_name.push(DnType::CommonName, name);

@@ -1,4 +1,4 @@
-//! etcd's own API, as far as tests need it: its JSON over HTTP, which needs no gRPC.
+//! The part of etcd's own API that tests need: its JSON gateway, which needs no gRPC.
 
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -11,23 +11,23 @@ use tokio::net::TcpStream;
 use super::RealCluster;
 use crate::Error;
 
-/// The byte zero in base64: the smallest key there is, and there is nothing at it.
+/// The byte zero in base64: the smallest possible key, which does not exist.
 const SMALLEST_KEY: &str = "AA==";
 
-/// A client of the etcd at this port of loopback. Every request has a connection of its own.
+/// A client of the etcd at this loopback port. Every request uses a connection of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EtcdApi {
     port: u16,
 }
 
 impl RealCluster {
-    /// Compacts etcd: nobody learns any more what was before the current version, which is
-    /// returned. The newest change itself is still told.
+    /// Compacts etcd: versions before the current one, which is returned, can no longer be read.
+    /// The newest change itself is still delivered to watches.
     ///
-    /// kube-apiserver answers many reads from a cache that remembers for itself. Only a resource
-    /// without one forgets at once: `--watch-cache-sizes=configmaps#0`, see
-    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others do when the API
-    /// server is started again. Dropped half-way, it may have happened or not.
+    /// kube-apiserver answers many reads from its watch cache, which keeps the history. A resource
+    /// without a watch cache loses it at once: `--watch-cache-sizes=configmaps#0`, see
+    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others lose it when the
+    /// API server restarts. Dropped half-way, the compaction may or may not have happened.
     ///
     /// # Errors
     /// If etcd does not answer.
@@ -44,7 +44,7 @@ impl RealCluster {
 }
 
 impl EtcdApi {
-    /// Checks that etcd says it is healthy.
+    /// Checks that etcd reports itself healthy.
     pub(super) async fn check_health(self) -> Result<(), Error> {
         const PATH: &str = "/health";
         let answer = self.send(PATH, Request::get(PATH), String::new()).await?;
@@ -54,16 +54,16 @@ impl EtcdApi {
         }
     }
 
-    /// The current revision of the whole store.
+    /// Returns the current revision of the whole store.
     async fn revision(self) -> Result<u64, Error> {
         const PATH: &str = "/v3/kv/range";
         let answer = self.post(PATH, &json!({ "key": SMALLEST_KEY })).await?;
-        // Numbers of 64 bits are strings in this JSON.
+        // This JSON encodes 64-bit numbers as strings.
         let revision = answer["header"]["revision"].as_str().and_then(|text| text.parse().ok());
         revision.ok_or_else(|| unexpected(PATH, &answer))
     }
 
-    /// Removes what was before this revision; it is gone when this returns.
+    /// Removes all history before this revision; it is gone when this returns.
     async fn compact(self, revision: u64) -> Result<(), Error> {
         let body = json!({ "revision": revision.to_string(), "physical": true });
         self.post("/v3/kv/compaction", &body).await.map(drop)
@@ -93,7 +93,7 @@ impl EtcdApi {
             let status = response.status();
             Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
         };
-        // The connection does the work and ends with the exchange, which owns the sender.
+        // The connection does the work, and ends when the exchange drops its sender.
         let (exchange, _) = tokio::join!(exchange, connection);
         let (status, bytes) = exchange.map_err(|error| failed(&error))?;
         if status != StatusCode::OK {

@@ -1,6 +1,6 @@
-//! What may be done to the servers: kill, stop, pause, start again, and go back in time.
+//! Faults of the real cluster: kill, stop, pause or restart its servers, and restore a snapshot.
 //!
-//! A server that was killed or stopped keeps its port and its data, and comes back with both.
+//! A killed or stopped server keeps its port and its data, and restarts with both.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,8 @@ use super::server::Server;
 use super::setup::DATA;
 use crate::Error;
 
-/// The state of the whole cluster at one moment, to go back to. It lives at most as long as the
-/// cluster.
+/// The state of the whole cluster at one moment, to restore later. Its files live at most as long
+/// as the cluster.
 #[derive(Debug)]
 pub struct Snapshot {
     /// A copy of etcd's data, in the cluster's folder.
@@ -25,9 +25,9 @@ pub struct Snapshot {
 }
 
 impl RealCluster {
-    /// Kills the API server: clients see their connections end in the middle of a word.
+    /// Kills the API server: clients see their connections break off.
     ///
-    /// It blocks the thread until the process is gone, for some ten milliseconds.
+    /// Blocks the thread until the process is gone, for some ten milliseconds.
     ///
     /// # Errors
     /// If it is not running.
@@ -35,8 +35,8 @@ impl RealCluster {
         kill(&self.apiserver)
     }
 
-    /// Stops the API server in good order, as an upgrade does: it answers what was asked, then
-    /// ends. Dropped half-way, it has been asked to end.
+    /// Stops the API server gracefully, as an upgrade does: it answers pending requests, then ends.
+    /// Dropped half-way, it has been asked to end.
     ///
     /// # Errors
     /// If it is not running, or does not end.
@@ -44,7 +44,7 @@ impl RealCluster {
         self.apiserver.stop().await
     }
 
-    /// Makes the API server stand still: connections stay open and nothing is answered.
+    /// Pauses the API server: connections stay open, and nothing is answered.
     ///
     /// # Errors
     /// If it is not running.
@@ -52,7 +52,7 @@ impl RealCluster {
         self.apiserver.signal(Signal::SIGSTOP)
     }
 
-    /// Lets the API server go on after a pause.
+    /// Resumes the API server after a pause.
     ///
     /// # Errors
     /// If it is not running.
@@ -60,8 +60,8 @@ impl RealCluster {
         self.apiserver.signal(Signal::SIGCONT)
     }
 
-    /// Starts the API server again, at the same address, and waits until it is
-    /// [ready](Self::ready). Dropped half-way, it has been started.
+    /// Restarts the API server at the same address, and waits until it is [ready](Self::ready).
+    /// Dropped half-way, it has been started.
     ///
     /// # Errors
     /// If it is running, ends, or is not ready in time.
@@ -70,9 +70,9 @@ impl RealCluster {
         self.ready().await
     }
 
-    /// Kills etcd. What it has answered before is kept.
+    /// Kills etcd. Acknowledged writes are kept.
     ///
-    /// It blocks the thread until the process is gone, for some ten milliseconds.
+    /// Blocks the thread until the process is gone, for some ten milliseconds.
     ///
     /// # Errors
     /// If it is not running.
@@ -80,7 +80,7 @@ impl RealCluster {
         kill(&self.etcd)
     }
 
-    /// Stops etcd in good order. Dropped half-way, it has been asked to end.
+    /// Stops etcd gracefully. Dropped half-way, it has been asked to end.
     ///
     /// # Errors
     /// If it is not running, or does not end.
@@ -88,7 +88,7 @@ impl RealCluster {
         self.etcd.stop().await
     }
 
-    /// Makes etcd stand still: the API server takes requests and waits.
+    /// Pauses etcd: the API server accepts requests, and they wait.
     ///
     /// # Errors
     /// If it is not running.
@@ -96,7 +96,7 @@ impl RealCluster {
         self.etcd.signal(Signal::SIGSTOP)
     }
 
-    /// Lets etcd go on after a pause.
+    /// Resumes etcd after a pause.
     ///
     /// # Errors
     /// If it is not running.
@@ -104,9 +104,8 @@ impl RealCluster {
         self.etcd.signal(Signal::SIGCONT)
     }
 
-    /// Starts etcd again, at the same address, and waits until it answers. The API server finds it
-    /// by itself, a little later: see [`ready`](Self::ready). Dropped half-way, it has been
-    /// started.
+    /// Restarts etcd at the same address, and waits until it answers. The API server reconnects by
+    /// itself, a little later: see [`ready`](Self::ready). Dropped half-way, it has been started.
     ///
     /// # Errors
     /// If it is running, ends, or is not ready in time.
@@ -115,10 +114,10 @@ impl RealCluster {
         self.etcd_ready().await
     }
 
-    /// Remembers the state of the cluster, which goes on afterwards; etcd stands still meanwhile.
+    /// Takes a snapshot of the running cluster. etcd is paused meanwhile.
     ///
-    /// The copy is what etcd would find if it were killed now, and it is made to begin again from
-    /// that: it answers a write when its log has the write. Dropped half-way, etcd goes on and
+    /// The copy is the state that etcd would find after a kill, which it can recover from: it
+    /// acknowledges a write only once its log contains it. Dropped half-way, etcd is resumed and
     /// there is no snapshot.
     ///
     /// # Errors
@@ -133,11 +132,11 @@ impl RealCluster {
         Ok(Snapshot { folder })
     }
 
-    /// Takes the cluster back to a snapshot of it, as from a backup: versions count on from then,
-    /// and may mean something else than they did. All servers are killed and started again, and the
-    /// API server is [ready](Self::ready) in the end.
+    /// Restores a snapshot of this cluster, as from a backup: versions continue from that moment,
+    /// and are assigned a second time to different states. All servers are killed and restarted; in
+    /// the end the API server is [ready](Self::ready).
     ///
-    /// Dropped half-way, servers are missing; calling it again repairs that.
+    /// Dropped half-way, some servers are not running; calling it again repairs that.
     ///
     /// # Errors
     /// If files cannot be copied, or a server does not start.
@@ -152,7 +151,7 @@ impl RealCluster {
         .map_err(Error::system("put etcd's data back"))?;
         self.start_etcd().await?;
         self.start_apiserver().await?;
-        // Its caches come from the future.
+        // Restarted, because its caches contain versions newer than the snapshot.
         self.controller_manager.as_ref().map_or(Ok(()), Server::start)
     }
 
@@ -162,13 +161,13 @@ impl RealCluster {
 }
 
 fn kill(server: &Server) -> Result<(), Error> {
-    // To kill what is not there is more likely a mistake in a test than intended.
+    // Killing a server that is not running is more likely a mistake in a test than intended.
     server.check()?;
     server.kill();
     Ok(())
 }
 
-/// Copies a folder of some hundred megabytes without holding up the test's runtime.
+/// Copies a folder of some hundred megabytes without blocking the test's runtime.
 #[expect(
     clippy::disallowed_methods,
     reason = "it is waited for here; if the waiting ends, it writes into a folder that nobody has"
@@ -179,7 +178,7 @@ async fn copy(from: PathBuf, to: PathBuf) -> io::Result<()> {
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
-    // etcd refuses a folder that others can read.
+    // etcd refuses a folder that other users can read.
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

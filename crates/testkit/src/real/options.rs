@@ -1,9 +1,9 @@
-//! What a test may ask of a real control plane.
+//! The options of a real control plane.
 
-/// The controllers without which a deletion does not end: of namespaces, and of what has owners.
+/// The controllers that complete deletions: of namespaces, and of objects with owners.
 pub const CLEANUP_CONTROLLERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
-/// The controllers that make pods out of other kinds. Nothing runs the pods: there is no node.
+/// The controllers that create pods for other kinds. Nothing runs the pods: there is no node.
 pub const WORKLOAD_CONTROLLERS: [&str; 6] = [
     "deployment-controller",
     "replicaset-controller",
@@ -22,14 +22,14 @@ pub struct RealOptions {
 }
 
 impl RealOptions {
-    /// A kube-apiserver and etcd with their defaults, and no controllers.
+    /// Returns the defaults: kube-apiserver and etcd with default settings, no controllers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs kube-controller-manager with these controllers of it; may be called several times.
+    /// Runs these controllers in kube-controller-manager; may be called several times.
     ///
-    /// Default: none. Some would write into the namespaces of tests, and are better left out:
+    /// Default: no controllers. Some write into the namespaces of tests, and are better left out:
     /// `root-ca-certificate-publisher-controller` and `serviceaccount-controller`.
     #[must_use]
     pub fn controllers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
@@ -37,17 +37,17 @@ impl RealOptions {
         self
     }
 
-    /// Adds a flag of kube-apiserver, like `--watch-cache=false`; the last of equal ones wins.
+    /// Adds a flag of kube-apiserver, such as `--watch-cache=false`; a later duplicate wins.
     ///
-    /// Default: none beside those that make it find etcd, its files and its port.
+    /// Default: only the flags for etcd, files and port.
     #[must_use]
     pub fn apiserver_flag(mut self, flag: impl Into<String>) -> Self {
         self.apiserver_flags.push(flag.into());
         self
     }
 
-    /// Lets kube-apiserver log all writes, for
-    /// [`RealCluster::audit_log`](super::RealCluster::audit_log). Default: it does not.
+    /// Makes kube-apiserver log all writes, for
+    /// [`RealCluster::audit_log`](super::RealCluster::audit_log). Default: off.
     #[must_use]
     pub fn audit_log(mut self) -> Self {
         self.is_audited = true;

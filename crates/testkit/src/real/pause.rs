@@ -1,4 +1,4 @@
-//! A server that stands still for as long as somebody needs it to.
+//! A server that is paused until a guard is dropped.
 
 use std::fs;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use tokio::time;
 use super::server::Server;
 use crate::Error;
 
-/// How often to look whether a process stands still; mostly it does at the first look.
+/// How often to check whether a process is stopped; mostly it is at the first check.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A server that stands still until this is dropped.
+/// Keeps a server paused until dropped.
 #[derive(Debug)]
 pub(super) struct Paused<'a>(&'a Server);
 
 impl<'a> Paused<'a> {
-    /// Pauses the server and returns when no thread of it does anything any more, not even finish a
-    /// write that it had begun.
+    /// Pauses the server, and returns when none of its threads runs any more, not even to finish a
+    /// write.
     pub(super) async fn new(server: &'a Server) -> Result<Self, Error> {
         server.check()?;
         server.signal(Signal::SIGSTOP)?;
@@ -32,21 +32,22 @@ impl<'a> Paused<'a> {
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        // It fails only if the server is gone, and then there is nothing to let go on.
+        // It fails only if the server is gone, and then there is nothing to resume.
         let _ = self.0.signal(Signal::SIGCONT);
     }
 }
 
-/// Whether all threads of a process are stopped. Only Linux tells; elsewhere it is assumed.
+/// Returns whether all threads of a process are stopped. Only Linux reports it; elsewhere it is
+/// assumed.
 fn stands_still(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.flatten().all(|thread| {
-        // A thread that is gone does nothing either.
+        // A thread that has ended does not run either.
         fs::read_to_string(thread.path().join("stat")).map_or(true, |stat| is_stopped(&stat))
     })
 }
 
-/// The state is the letter after the name, which is in parentheses and may contain some itself.
+/// The state is the letter after the name, which is in parentheses and may contain parentheses.
 fn is_stopped(stat: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
 }

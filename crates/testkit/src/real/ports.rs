@@ -1,7 +1,7 @@
-//! Free ports of loopback.
+//! Free loopback ports.
 //!
-//! They come from below the range that systems take the ports of outgoing connections from: a
-//! server that is down for a moment finds its port free when it comes back.
+//! They are below the ephemeral range, from which systems take the ports of outgoing connections.
+//! So a server that is down for a moment finds its port still free.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,20 +9,20 @@ use std::{io, process};
 
 use crate::Error;
 
-/// Outgoing connections have ports from 32768 on with Linux, from 49152 on with others.
+/// The ephemeral range starts at 32768 on Linux, at 49152 on other systems.
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 20_000;
 
-/// How far apart two processes with neighbouring ids begin to look.
+/// The distance between the first candidates of two processes with consecutive ids.
 const STRIDE: u32 = 97;
 
-/// How many ports this process has looked at.
+/// How many ports this process has tried.
 static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 
-/// A port of loopback that nobody listens on, and that this process does not hand out again.
+/// Returns a loopback port that nobody listens on, and that this process does not hand out again.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no free port.
 pub fn free_port() -> Result<u16, Error> {
     let start = process::id().wrapping_mul(STRIDE);
     first_free((0..COUNT).map(|_| {
@@ -33,8 +33,7 @@ pub fn free_port() -> Result<u16, Error> {
     .map_err(Error::system("find a free port of loopback"))
 }
 
-/// The first of `candidates` that nobody listens on; if there is none, why the last one could not
-/// be had.
+/// Returns the first of `candidates` that nobody listens on; else the error of the last one.
 fn first_free(candidates: impl IntoIterator<Item = u16>) -> io::Result<u16> {
     let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
     for port in candidates {
@@ -52,9 +51,8 @@ mod tests {
 
     use super::*;
 
-    // No test listens on a port that it was given: a process that another test starts at that
-    // moment holds a copy of the socket that the port was tried with, for as long as it takes to
-    // become its program.
+    // These tests do not listen on a returned port: a process that another test starts at that
+    // moment holds a copy of the socket that probed the port, until it executes its program.
 
     #[test]
     fn ports_differ() {

@@ -1,4 +1,4 @@
-//! When a server may be used: it runs, says that it is ready, and what everybody needs is there.
+//! Readiness: a server runs, reports that it is ready, and the default namespace exists.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,29 +10,28 @@ use super::RealCluster;
 use super::server::Server;
 use crate::Error;
 
-/// Between two questions. A start takes seconds, so this adds a per cent to it at most.
+/// The polling interval. A start takes seconds, so this adds one per cent at most.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long one question may take. A server that is paused would not answer before it goes on.
+/// The timeout of one request. A paused server does not answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait for a server. A start takes four seconds; a machine that does other things at
-/// the same time may take many times as long, and only a test that fails anyway waits for all of
-/// it.
+/// How long to wait for a server. A start takes four seconds; on a busy machine it may take many
+/// times as long. Only a test that fails anyway waits for all of it.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl RealCluster {
     /// Waits until the API server is ready: `/readyz` is ok and the namespace `default` exists.
     ///
-    /// It is after [`start`](Self::start) and [`start_apiserver`](Self::start_apiserver). Call this
-    /// after etcd was away, or the API server paused. Nothing happens when it is dropped half-way.
+    /// This holds after [`start`](Self::start) and [`start_apiserver`](Self::start_apiserver). Call
+    /// it after etcd was down or the API server paused. Dropping it half-way has no effect.
     ///
     /// # Errors
     /// If the API server has ended or is not ready in time.
     pub async fn ready(&self) -> Result<(), Error> {
         let client = self.client()?;
         wait(&self.apiserver, || async {
-            // The namespace is made by the API server itself, somewhat later than it is ready.
+            // The API server creates the namespace itself, a little after it reports ready.
             for path in ["/readyz", "/api/v1/namespaces/default"] {
                 ask(&client, path).await.map_err(|error| format!("{path}: {error}"))?;
             }
@@ -55,7 +54,7 @@ async fn ask(client: &kube::Client, path: &str) -> kube::Result<String> {
     client.request_text(request).await
 }
 
-/// Asks until the answer is no error, the server has ended, or it has taken too long.
+/// Polls until the answer is no error, the server has ended, or the time is up.
 async fn wait<F>(server: &Server, mut question: impl FnMut() -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), String>>,

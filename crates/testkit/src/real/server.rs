@@ -1,7 +1,7 @@
-//! One server of the cluster: what to run, and the process if it runs.
+//! One server of the cluster: its command, and its process while it runs.
 //!
-//! Starting, signalling and ending are synchronous; only waiting for the end is not. The lock
-//! guards the process and is held for a few lines, never across an `await`.
+//! Starting, signalling and killing are synchronous; only waiting for a graceful end is not. The
+//! lock guards the process and is held for a few lines, never across an `await`.
 
 use std::fs;
 use std::io;
@@ -16,29 +16,29 @@ use tokio::time;
 use super::supervisor::Supervised;
 use crate::Error;
 
-/// How many lines of a log an error shows: enough for the reason, few enough to be read.
+/// How many lines of a log an error shows: enough for the reason, few enough to read.
 const LOG_LINES: usize = 20;
 
 /// How often to look whether a process has ended. Servers take some ten milliseconds to end.
 const END_POLL: Duration = Duration::from_millis(5);
 
-/// How long a server may take to end in good order. kube-apiserver waits a minute at most for
-/// requests that it still answers.
+/// How long a server may take to end gracefully. kube-apiserver waits a minute at most for pending
+/// requests.
 const STOP_TIMEOUT: Duration = Duration::from_secs(70);
 
-/// A program with its flags, which can be started any number of times.
+/// A program with its flags that can be started any number of times.
 #[derive(Debug)]
 pub(super) struct Server {
     name: &'static str,
     command: Command,
     folder: PathBuf,
     log: PathBuf,
-    /// The process, from its start until it was ended or found to have ended.
+    /// The process, from its start until its end is noticed.
     process: Mutex<Option<Supervised>>,
 }
 
 impl Server {
-    /// A server that is not started yet. It runs in this folder and writes its log there.
+    /// Creates a server without starting it. It runs in this folder and writes its log there.
     pub(super) fn new(name: &'static str, command: Command, folder: &Path) -> Self {
         Self {
             name,
@@ -49,12 +49,12 @@ impl Server {
         }
     }
 
-    /// The process id, if it runs.
+    /// Returns the process id, if it runs.
     pub(super) fn pid(&self) -> Option<u32> {
         self.process().as_ref().map(Supervised::pid)
     }
 
-    /// Starts the process, which is not ready then.
+    /// Starts the process, without waiting until it is ready.
     pub(super) fn start(&self) -> Result<(), Error> {
         let mut process = self.process();
         if process.as_mut().is_some_and(|process| matches!(process.ended(), Ok(None))) {
@@ -65,7 +65,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends a signal to the process and does not wait for what comes of it.
+    /// Sends a signal to the process, without waiting for its effect.
     pub(super) fn signal(&self, signal: Signal) -> Result<(), Error> {
         let mut process = self.process();
         let process = process.as_mut().ok_or(Error::NotRunning { server: self.name })?;
@@ -74,15 +74,15 @@ impl Server {
 
     /// Kills the process, if it runs, and waits until it is gone.
     pub(super) fn kill(&self) {
-        // Outside of the statement, the lock would be held while the process ends.
+        // Within the statement below, the lock would be held until the process ends.
         let process = self.process().take();
         drop(process);
     }
 
-    /// Asks the process to end and waits until it has. Dropped half-way, it has been asked.
+    /// Asks the process to end and waits for that. Dropped half-way, it has been asked.
     pub(super) async fn stop(&self) -> Result<(), Error> {
         self.signal(Signal::SIGTERM)?;
-        // A process that is paused hears it only when it goes on.
+        // A paused process handles the signal only once it is resumed.
         self.signal(Signal::SIGCONT)?;
         let ended = time::timeout(STOP_TIMEOUT, async {
             while self.status()?.is_none() {
@@ -104,12 +104,12 @@ impl Server {
         }
     }
 
-    /// The error of a server that runs but is not as it should be.
+    /// Returns the error of a server that runs but is not ready.
     pub(super) fn not_ready(&self, waited: Duration, answer: String) -> Error {
         Error::NotReady { server: self.name, waited, answer, log: self.end_of_log() }
     }
 
-    /// How the process ended, if it has.
+    /// Returns how the process ended, if it has.
     fn status(&self) -> Result<Option<String>, Error> {
         let mut process = self.process();
         let process = process.as_mut().ok_or(Error::NotRunning { server: self.name })?;
@@ -121,7 +121,7 @@ impl Server {
         last_lines(&String::from_utf8_lossy(&log), LOG_LINES).to_owned()
     }
 
-    /// A panic elsewhere leaves the process as it was, so a poisoned lock is as good as another.
+    /// Poisoning is ignored: a panic elsewhere leaves the process as it was.
     fn process(&self) -> MutexGuard<'_, Option<Supervised>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

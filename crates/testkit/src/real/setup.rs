@@ -1,5 +1,4 @@
-//! Everything that makes three servers one cluster before the first is started: files, ports,
-//! flags.
+//! What makes three servers one cluster before the first is started: files, ports, flags.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -23,11 +22,11 @@ use crate::Error;
 /// The folder of etcd's data, in the cluster's folder.
 pub(super) const DATA: &str = "etcd";
 
-/// How much garbage a Go program may pile up before it collects, in per cent of what is alive. At
-/// the default of 100, kube-apiserver spends a tenth of its start on collecting.
+/// Go's garbage collection target, in per cent of the live heap. At the default of 100,
+/// kube-apiserver spends a tenth of its start collecting garbage.
 const GARBAGE: &str = "400";
 
-/// How to reach the cluster, and as whom.
+/// The address of the cluster, and the credentials for it.
 pub(super) struct Access {
     pub(super) url: Uri,
     pub(super) etcd_port: u16,
@@ -37,14 +36,14 @@ pub(super) struct Access {
     pub(super) kubeconfig: PathBuf,
 }
 
-/// Tokens and keys are secrets: they do not show.
+/// Hides tokens and keys, which are secrets.
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// Finds the programs, writes the files and returns the cluster with no server started.
+/// Finds the programs, writes the files, and returns the cluster with no server started.
 pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
     let assets = Assets::from_environment();
     let etcd = Command::new(assets.find("etcd")?);
@@ -106,7 +105,7 @@ fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error
     })
 }
 
-/// JSON is YAML, and everything that reads a kubeconfig reads it.
+/// JSON is YAML, so every reader of kubeconfigs accepts it.
 pub(super) fn kubeconfig_text(folder: &Path, url: &str, user: &Value) -> String {
     let authority = folder.join("ca.crt");
     json!({
@@ -124,16 +123,16 @@ pub(super) fn kubeconfig_text(folder: &Path, url: &str, user: &Value) -> String 
 }
 
 /// The variable with feature gates to turn on, as in `A=true,B=true`. `cargo xtask nightly` sets it
-/// for older versions of Kubernetes, where what the tests expect is not on by default.
+/// for older versions of Kubernetes, which do not enable by default what the tests expect.
 const FEATURE_GATES: &str = "WINDLASS_FEATURE_GATES";
 
-/// The flag for the feature gates that the environment turns on.
+/// Returns the flag for the feature gates in the environment.
 fn feature_gates() -> Option<String> {
     let gates = std::env::var(FEATURE_GATES).ok().filter(|gates| !gates.is_empty())?;
     Some(format!("--feature-gates={gates}"))
 }
 
-/// A token that other users of this machine cannot guess.
+/// Returns a token that other users of this machine cannot guess.
 fn secret() -> Result<String, Error> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
@@ -148,7 +147,7 @@ fn etcd_flags(mut etcd: Command, port: u16, peer_port: u16) -> Command {
     etcd.env("GOGC", GARBAGE).args([
         "--name=windlass".to_owned(),
         format!("--data-dir={DATA}"),
-        // What a crash of the machine would lose is of no use after it.
+        // No data has to survive a crash of the machine.
         "--unsafe-no-fsync".to_owned(),
         format!("--listen-client-urls={url}"),
         format!("--advertise-client-urls={url}"),
@@ -166,8 +165,8 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
         .arg(format!("--secure-port={port}"))
         .args([
             "--bind-address=127.0.0.1",
-            // Loopback is refused here. This one is for documentation and leads nowhere; without
-            // it, a machine without a network could not start the server.
+            // Loopback is refused here. This address is reserved for documentation and leads
+            // nowhere; without it, the server would not start on a machine without a network.
             "--advertise-address=192.0.2.1",
             "--external-hostname=localhost",
             "--tls-cert-file=serving.crt",
@@ -179,7 +178,7 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
             "--service-account-key-file=account.pub",
             "--service-account-signing-key-file=account.key",
             "--service-cluster-ip-range=10.0.0.0/24",
-            // Nobody makes the service accounts that this plugin wants every pod to have.
+            // The service accounts that this plugin requires for every pod do not exist.
             "--disable-admission-plugins=ServiceAccount",
             "--allow-privileged=true",
             "--profiling=false",
@@ -197,7 +196,7 @@ fn controller_manager_flags(mut controller_manager: Command, controllers: &[Stri
             "--kubeconfig=kubeconfig",
             "--leader-elect=false",
             "--secure-port=0",
-            // The default of 20 requests a second makes tests wait for a client's good manners.
+            // The default of 20 requests a second makes tests wait for the client's rate limit.
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
         ])

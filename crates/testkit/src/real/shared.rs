@@ -1,4 +1,4 @@
-//! One cluster for all tests of a process: a start takes seconds, a namespace of one's own does
+//! One cluster for all tests of a process: starting one takes seconds, creating a namespace does
 //! not.
 
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use super::RealCluster;
 use super::options::{CLEANUP_CONTROLLERS, RealOptions};
 use crate::Error;
 
-/// It is never dropped. Its servers and files are gone with the process all the same.
+/// Never dropped. Its servers and files are removed when the process ends.
 static SHARED: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
 
 impl RealCluster {
-    /// The cluster that the tests of this process share, started by the first that asks for it.
+    /// Returns the cluster that the tests of this process share; the first caller starts it.
     ///
-    /// It runs the controllers that end deletions ([`CLEANUP_CONTROLLERS`]) and the one that fills
-    /// aggregated cluster roles, and no others. It is
-    /// for tests that keep to a namespace of their own, and do not hurt it. Every test has to ask
-    /// for a client of its own: a client ends with the runtime that it was made in.
+    /// It runs the controllers that complete deletions ([`CLEANUP_CONTROLLERS`]) and the one that
+    /// fills aggregated cluster roles, and no others. It is for tests that stay within a namespace
+    /// of their own and inject no faults. Every test has to create its own client: a client ends
+    /// with its runtime.
     ///
-    /// If the first that asks goes away half-way, the next one starts it.
+    /// If the first caller is cancelled half-way, the next one starts it.
     ///
     /// # Errors
     /// As of [`start`](Self::start).

@@ -1,12 +1,12 @@
 //! Processes and folders that do not outlive this process, even if it is killed.
 //!
-//! Each server runs under a small shell that holds the reading end of a pipe, and this process the
-//! other one. However this process ends, the system closes its end; the shell sees it and kills the
-//! server. A parent-death signal would not do: it follows the thread that started the server, and
-//! the threads of tests end before the process does.
+//! Each server runs under a small shell that holds the reading end of a pipe, and this process
+//! holds the other. However this process ends, the system closes its end; the shell notices and
+//! kills the server. A parent-death signal would not work: it follows the thread that started the
+//! server, and the threads of tests end before the process does.
 //!
-//! The shells have a process group of their own, so that a Ctrl-C in the terminal does not reach
-//! them before the end of the pipe does.
+//! The shells have a process group of their own, so that Ctrl-C in the terminal does not reach them
+//! before the pipe is closed.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -20,9 +20,9 @@ use nix::errno::Errno;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-/// Runs `"$@"` with its output appended to the file `$log`, tells its process id, and ends as it
-/// ends. Meanwhile a second shell waits for the end of the pipe. It reads by itself, without a
-/// third process that would have to be ended too.
+/// Runs `"$@"` with its output appended to the file `$log`, prints its process id, and ends with
+/// its status. Meanwhile a second shell waits for the end of the pipe. It reads by itself, without
+/// a third process that would have to be ended as well.
 const SUPERVISE: &str = r#"
 log=$1; shift
 exec 3<&0 </dev/null
@@ -38,14 +38,14 @@ exit "$status"
 "#;
 
 /// Waits for the end of the pipe and removes the folder `$1`. Servers that end at the same moment
-/// may still write into it, hence the repetition.
+/// may still write into it, so it retries.
 const REMOVE: &str = r#"
 read -r line
 tries=0
 while ! rm -rf "$1" && [ "$tries" -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
 "#;
 
-/// A server process that is killed when this is dropped, or when this process ends.
+/// A server process that is killed when this is dropped or this process ends.
 #[derive(Debug)]
 pub(super) struct Supervised {
     /// Its standard input is the pipe.
@@ -53,7 +53,7 @@ pub(super) struct Supervised {
     server: Pid,
 }
 
-/// A new folder that is removed when this is dropped, or when this process ends.
+/// A new folder that is removed when this is dropped or this process ends.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -64,7 +64,7 @@ impl Supervised {
     /// Starts the program of this command, with its arguments and environment, in this folder.
     ///
     /// # Errors
-    /// If there is no shell. A program that cannot be started shows as one that ends at once.
+    /// If there is no shell. A program that cannot be started appears as one that ends at once.
     pub(super) fn spawn(command: &Command, log: &Path, folder: &Path) -> io::Result<Self> {
         let mut shell = shell(SUPERVISE);
         shell.arg(log).arg(command.get_program()).args(command.get_args());
@@ -74,19 +74,19 @@ impl Supervised {
         let mut supervisor = shell.current_dir(folder).stdout(Stdio::piped()).spawn()?;
         let output = supervisor.stdout.take().expect("standard output must be piped");
         let mut line = String::new();
-        // The shell writes this line at once, or dies and ends the output.
+        // The shell prints this line at once, or dies and closes the output.
         BufReader::new(output).read_line(&mut line)?;
         let pid =
             line.trim().parse().map_err(|_| io::Error::other("the shell told no process id"))?;
         Ok(Self { supervisor, server: Pid::from_raw(pid) })
     }
 
-    /// The process id of the server.
+    /// Returns the process id of the server.
     pub(super) fn pid(&self) -> u32 {
         self.server.as_raw().unsigned_abs()
     }
 
-    /// How the server ended, if it has.
+    /// Returns how the server ended, if it has.
     pub(super) fn ended(&mut self) -> io::Result<Option<String>> {
         Ok(self.supervisor.try_wait()?.map(described))
     }
@@ -97,7 +97,7 @@ impl Supervised {
             return Ok(());
         }
         match signal::kill(self.server, signal) {
-            // It has ended, and its supervisor has not reported it yet.
+            // It has ended, but its supervisor has not reported it yet.
             Err(Errno::ESRCH) => Ok(()),
             sent => Ok(sent?),
         }
@@ -111,16 +111,16 @@ impl Drop for Supervised {
 }
 
 impl Folder {
-    /// Makes a new temporary folder that only this user can read.
+    /// Creates a new temporary folder that only this user can read.
     pub(super) fn new() -> io::Result<Self> {
-        // It holds tokens and keys. The usual mode would let others read them.
+        // It holds tokens and keys. The default mode would let other users read them.
         let mode = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix("windlass-").permissions(mode).tempdir()?;
         let remover = shell(REMOVE).arg(folder.path()).stdout(Stdio::null()).spawn()?;
         Ok(Self { path: folder.keep(), remover })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -132,7 +132,7 @@ impl Drop for Folder {
     }
 }
 
-/// A shell that runs this script, with the pipe as its standard input.
+/// Returns a shell that runs this script, with the pipe as its standard input.
 fn shell(script: &str) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", script, "windlass-supervisor"]);
@@ -143,11 +143,11 @@ fn shell(script: &str) -> Command {
 /// Closes the pipe to a shell and waits until it has done its work, which takes milliseconds.
 fn end(shell: &mut Child) {
     drop(shell.stdin.take());
-    // It can only fail if somebody else has waited for the shell already, which is as good.
+    // It fails only if the shell has been waited for already.
     let _ = shell.wait();
 }
 
-/// A shell tells of a process that a signal has ended by a status from 128 on.
+/// A shell reports a process that was ended by a signal with a status from 128 on.
 fn described(status: ExitStatus) -> String {
     match status.code().and_then(|code| Signal::try_from(code - 128).ok()) {
         Some(signal) => format!("signal {signal}"),
@@ -172,7 +172,7 @@ mod tests {
         signal::kill(Pid::from_raw(pid.try_into().expect("a process id")), None).is_ok()
     }
 
-    /// What the supervisor makes of it, when the program has ended by itself.
+    /// Returns what the supervisor reports when the program ends by itself.
     fn outcome(mut process: Supervised) -> String {
         // Unlike `Child::wait`, this keeps the pipe open.
         let pipe = process.supervisor.stdin.take();

@@ -1,7 +1,7 @@
 //! Users of a cluster, each with a client certificate of its own.
 //!
-//! The name of the user is the common name of the certificate, as kube-apiserver reads it. A new
-//! user has no rights: the test binds it to a role.
+//! The common name of the certificate is the user's name, as kube-apiserver reads it. A new user
+//! has no rights: the test binds it to a role.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ pub struct User {
 }
 
 impl RealCluster {
-    /// Makes a user without any rights. Its files live as long as the cluster.
+    /// Creates a user without any rights. Its files live as long as the cluster.
     ///
     /// # Errors
-    /// If the certificate cannot be made, or the files cannot be written.
+    /// If the certificate cannot be created, or the files cannot be written.
     pub fn user(&self, name: &str) -> Result<User, Error> {
         let (certificate, key) = self.access.authority.client(name)?;
         let failed = || Error::system(format!("write the files of the user {name}"));
-        // It may only be read by this user of the machine, and its name is unique.
+        // The folder is readable only by this user of the machine, and its name is unique.
         let folder = TempDir::with_prefix_in("user-", self.folder()).map_err(failed())?.keep();
         let write = |name: &str, content: &str| {
             let path = folder.join(name);
@@ -52,25 +52,25 @@ impl RealCluster {
 }
 
 impl User {
-    /// The name, as it stands in role bindings and in the audit log.
+    /// Returns the name, as in role bindings and the audit log.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The kubeconfig of this user, for programs.
+    /// Returns the path of this user's kubeconfig, for programs.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// What a client of this user needs to know.
+    /// Returns the configuration of a client of this user.
     pub fn config(&self) -> kube::Config {
         self.config.clone()
     }
 
-    /// A new client of this user. It belongs to the runtime that this is called in.
+    /// Creates a client of this user. It belongs to the calling runtime.
     ///
     /// # Errors
-    /// If the TLS configuration cannot be made.
+    /// If the TLS configuration cannot be created.
     pub fn client(&self) -> Result<kube::Client, Error> {
         Ok(kube::Client::try_from(self.config())?)
     }
