@@ -1,4 +1,4 @@
-//! Benchmarks: how we compare with others, measured in one go on one machine.
+//! Benchmarks: Windlass beside its peers, measured in one run on one machine.
 //!
 //! A [`suite`] is data: its cases and contestants, the columns of its tables, and its bounds. The
 //! suites are [`queue`], [`informer`], [`controller`] and [`apiserver`]. There is one [`runner`]
@@ -6,7 +6,7 @@
 //! several rounds, and reads the JSON [`mod@line`]s that they print into [`results`]. [`report`]
 //! prints these as tables.
 //!
-//! A missed bound is printed with by how much; only `--check` makes it an error.
+//! A missed bound is printed with the amount; only `--check` makes it an error.
 
 mod apiserver;
 mod controller;
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Suite {
-    /// The work queue beside those of client-go and controller-runtime.
+    /// The work queue, compared with those of client-go and controller-runtime.
     Queue {
         /// The number of keys, a multiple of 100; controller-runtime gets a tenth of them.
         #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = queue::keys)]
@@ -46,7 +46,7 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// The embedded API server beside kube-apiserver with etcd.
+    /// The embedded API server, compared with kube-apiserver and etcd.
     Apiserver {
         /// How many `ConfigMaps` to list.
         #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = size())]
@@ -54,7 +54,7 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// The informers beside those of client-go, controller-runtime and kube-runtime.
+    /// The informers, compared with those of client-go, controller-runtime and kube-runtime.
     Informer {
         /// How many pods the server has.
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = size())]
@@ -62,7 +62,7 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// The controllers beside those of controller-runtime and kube-runtime.
+    /// The controllers, compared with those of controller-runtime and kube-runtime.
     Controller {
         /// How many objects the server has.
         #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = size())]

@@ -1,8 +1,8 @@
-//! The dashboard in a real browser: tests, pictures, and what an open page costs.
+//! The dashboard in a real browser: tests, pictures, and the cost of an open page.
 //!
-//! The tests are a workspace of their own, `tests/browser`, so that `cargo test --workspace` needs
-//! Rust alone. This builds the operators that they look at, and installs what is missing: Chromium
-//! from Debian, and axe-core, which judges accessibility, from npm into the cache folder.
+//! The tests are a separate workspace, `tests/browser`, so that `cargo test --workspace` needs only
+//! Rust. This builds the operators that the tests use, and installs what is missing: Chromium from
+//! Debian, and axe-core, which checks accessibility, from npm into the cache folder.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use crate::cache;
 use crate::process::{CommandLine, workspace_root};
 
-/// The package of npm.
+/// The npm package.
 const AXE: &str = "axe-core@4.14.0";
 
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 enum Job {
     /// Click through every view of live operators
     Test,
-    /// Draw the pictures in docs/dashboard anew
+    /// Redraw the pictures in docs/dashboard
     Pictures,
     /// Measure the CPU time of an operator with the page open and without
     Cost,
@@ -57,8 +57,8 @@ impl Job {
     /// How the operators are built.
     fn build(self) -> &'static [&'static str] {
         match self {
-            // The whole workspace, as its own tests build it: one package alone would have
-            // dependencies with other features, which takes minutes to build once more.
+            // The whole workspace, as its own tests build it: a single package would have
+            // dependencies with other features, which takes minutes to build again.
             Self::Test | Self::Pictures => &["build", "--locked", "--workspace", "--bins"],
             Self::Cost => &["build", "--locked", "--release", "--package", "dashboard-load"],
         }
@@ -104,7 +104,7 @@ fn install_axe() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 fn target() -> Result<PathBuf> {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => Ok(workspace_root()?.join(folder)),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-/// The cache folder, which may not exist yet: `WINDLASS_CACHE`, or the XDG cache folder.
+/// Returns the cache folder, which may not exist yet: `WINDLASS_CACHE`, or the XDG cache folder.
 ///
 /// # Errors
 /// If the environment does not name the folder, or if its path is relative.

@@ -1,8 +1,8 @@
 //! Continuous integration as a closed list of steps.
 //!
-//! `.ci/run` and the GitHub workflow run these steps and nothing else, so that a change which
-//! passes here passes there. The order is from cheap to dear: a missing blank should not cost a
-//! test run. The first failing step ends the run and names the command that repeats it alone.
+//! `.ci/run` and the GitHub workflow run exactly these steps, so that a change that passes here
+//! passes there. Cheapest first, so that a formatting error is found before the tests run. The
+//! first failing step ends the run, and names the command that repeats it alone.
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
@@ -26,29 +26,30 @@ pub(crate) struct Options {
 enum Step {
     /// The code is formatted as rustfmt.toml says.
     Fmt,
-    /// No lint of rustc or clippy speaks up, in any target.
+    /// rustc and clippy report no lint, in any target.
     Clippy,
     /// All tests pass: unit, integration and documentation tests.
     Tests,
-    /// The documentation builds without a warning.
+    /// The documentation builds without warnings.
     Docs,
     /// The dependency graph is what deny.toml and the crate edges allow.
     Deps,
-    /// The website operator is a static binary that runs in an empty root as nobody in particular.
+    /// The website operator is a static binary that runs in an empty root folder as an unprivileged
+    /// user.
     Image,
 }
 
-/// What a step does when it runs.
+/// The work of a step.
 enum Work {
     Command(CommandLine),
     DependencyChecks,
     Image,
 }
 
-/// Runs the chosen steps in order and stops at the first that fails.
+/// Runs the chosen steps in order, and stops at the first failure.
 ///
 /// # Errors
-/// If a step fails, or if the options leave none.
+/// If a step fails, or if the options leave no step.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let steps = options.steps();
     ensure!(!steps.is_empty(), "every step is skipped, so there is nothing to check");
@@ -71,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Options {
-    /// The chosen steps, always in the order of [`Step`], however they were asked for.
+    /// Returns the chosen steps in the order of [`Step`], whatever the order of the options.
     fn steps(&self) -> Vec<Step> {
         Step::value_variants()
             .iter()
@@ -83,7 +84,7 @@ impl Options {
 }
 
 impl Step {
-    /// The name by which the step is shown, skipped and repeated.
+    /// Returns the name with which the step is displayed, skipped and repeated.
     fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
@@ -103,8 +104,7 @@ impl Step {
                 let what = ["clippy", "--workspace", "--all-targets", "--all-features", "--locked"];
                 cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
             }
-            // This runs the documentation tests as well: without a target filter, cargo includes
-            // them.
+            // Includes the documentation tests: cargo runs them unless there is a target filter.
             Self::Tests => cargo(&["test", "--workspace", "--locked"]),
             Self::Docs => cargo(&["doc", "--workspace", "--no-deps", "--all-features", "--locked"])
                 .env("RUSTDOCFLAGS", "-D warnings"),

@@ -1,7 +1,7 @@
-//! The conformance suite: compare the servers with the recordings, or make the recordings anew.
+//! The conformance suite: compares the servers with the recordings, or records them again.
 //!
-//! The recordings in `tests/recordings` are what the real server answered. They are made here and
-//! never by hand, so that a difference between the servers is a fact, not an opinion.
+//! The recordings in `tests/recordings` are the answers of the real server. They are made only by
+//! this command, never by hand, so that a difference between the servers is a fact, not an opinion.
 
 use anyhow::Result;
 use clap::Args;
@@ -23,7 +23,8 @@ pub(crate) struct Options {
 /// Runs the suite.
 ///
 /// # Errors
-/// If a server does not answer as recorded, or if the binaries of the control plane cannot be had.
+/// If a server does not answer as recorded, or if the control plane's binaries are neither found
+/// nor built.
 pub(crate) fn run(options: &Options) -> Result<()> {
     test::ensure_binaries()?;
     let command = options.command();
@@ -40,7 +41,7 @@ impl Options {
         let mut arguments = vec!["test", "--package", "windlass-tests", "--test", "conformance"];
         arguments.push("--");
         if self.record {
-            // The embedded server would be compared with a recording that is being written.
+            // The embedded tests would compare with a recording that is being written.
             arguments.extend([self.case.as_deref().unwrap_or("real::"), "--skip", "embedded::"]);
         } else {
             arguments.extend(self.case.as_deref());

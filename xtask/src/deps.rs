@@ -1,8 +1,8 @@
 //! Checks of the dependencies.
 //!
-//! [`deny`] runs cargo-deny, which checks licences, sources, bans and duplicate versions.
-//! `deny.toml` holds these decisions. [`edges`] checks which of our crates may depend on which, a
-//! rule that cargo-deny cannot express.
+//! [`deny`] runs cargo-deny, which checks licences, sources, bans and duplicate versions as
+//! configured in `deny.toml`. [`edges`] checks which of our crates may depend on which, a rule that
+//! cargo-deny cannot express.
 
 mod deny;
 mod edges;

@@ -1,7 +1,7 @@
 //! Go programs of ours that tests on a real control plane run, built into the cache folder.
 //!
-//! Each is a module in `tests/`. Go's own cache knows what has changed, so a program that is up to
-//! date takes a second. Tests find the folder by a variable: `windlass_testkit::go_program`.
+//! Each is a module in `tests/`. Go's own cache detects changes, so building an up-to-date program
+//! takes a second. A variable passes the folder to tests: `windlass_testkit::go_program`.
 
 use std::fs;
 
@@ -10,16 +10,16 @@ use anyhow::{Context, Result};
 use crate::cache;
 use crate::process::{CommandLine, Stopwatch};
 
-/// The folders in `tests/`, which are also the names of the programs.
+/// The folders in `tests/`, and the names of the programs.
 const PROGRAMS: [&str; 3] = ["clients-go", "election-go", "metrics-go"];
 
-/// The variable that tells tests the folder of the programs.
+/// The variable that passes the folder of the programs to tests.
 pub(crate) const VARIABLE: &str = "WINDLASS_GO_PROGRAMS";
 
 /// Builds all programs, and returns their folder.
 ///
 /// # Errors
-/// If one does not build, or if the folder cannot be written.
+/// If a program does not build, or if the folder cannot be written.
 pub(crate) fn build() -> Result<String> {
     let folder = cache::folder()?.join("go-programs");
     fs::create_dir_all(&folder)
@@ -38,7 +38,7 @@ pub(crate) fn build() -> Result<String> {
     Ok(folder)
 }
 
-/// Free of what a person may have set for other projects, as the control plane is built.
+/// Returns a command without Go settings from the environment, as for the control plane.
 fn command(program: &str, folder: &str) -> CommandLine {
     let path = format!("{folder}/{program}");
     CommandLine::new("go", &["build", "-trimpath", "-o", &path, "."])
@@ -50,7 +50,7 @@ fn command(program: &str, folder: &str) -> CommandLine {
         .env("CGO_ENABLED", "0")
 }
 
-/// The folder of a program's module.
+/// Returns the folder of a program's module.
 fn module(program: &str) -> String {
     format!("tests/{program}")
 }

@@ -1,8 +1,8 @@
-//! What our peers export, one identifier on a line: `docs/coming-from/*.txt`.
+//! The exported identifiers of our peers, one on a line: `docs/coming-from/*.txt`.
 //!
-//! `docs/coming-from.md` has a row for each, which `tests/tests/coming_from.rs` checks. A Go
-//! program in the module of the controller benchmark lists controller-runtime. [`rust`] reads the
-//! sources of kube-runtime. The versions are those that the benchmarks use.
+//! `docs/coming-from.md` has a row for each; `tests/tests/coming_from.rs` checks that. A Go program
+//! in the module of the controller benchmark lists controller-runtime. [`rust`] reads the sources
+//! of kube-runtime. The versions are those of the benchmarks.
 
 mod rust;
 
@@ -13,7 +13,7 @@ use cargo_metadata::MetadataCommand;
 
 use crate::process::{CommandLine, workspace_root};
 
-/// The Go module that pins the version of controller-runtime, and has the program.
+/// The Go module that pins the version of controller-runtime and contains the program.
 const MODULE: &str = "bench/controller-go";
 
 /// Writes both lists.
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<()> {
     write("kube-runtime", &format!("kube-runtime {}", kube_runtime.version), &lines)
 }
 
-/// A test compares the version with the one that is used.
+/// Writes a list with its version, which a test compares with the used version.
 fn write(peer: &str, version: &str, lines: &str) -> Result<()> {
     let path = format!("docs/coming-from/{peer}.txt");
     fs::write(workspace_root()?.join(&path), format!("# {version}\n{lines}"))

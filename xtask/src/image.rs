@@ -1,9 +1,8 @@
-//! The image of the website operator, without Docker: the build command of its Dockerfile, and a
-//! look at what comes out of it.
+//! The image of the website operator, without Docker: runs the build command of its Dockerfile, and
+//! checks the result.
 //!
-//! The binary must be static, and must run as the user of the image in a root folder that holds
-//! nothing else. Changing the root needs root rights: as another user this asks `sudo`, without a
-//! password.
+//! The binary must be static, and must run as the user of the image in a root folder that contains
+//! nothing else. Changing the root needs root rights; other users need `sudo` without a password.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +17,13 @@ const USER: &str = "65532:65532";
 /// The name of the package, and of the binary.
 const PROGRAM: &str = "website-operator";
 
-/// Without musl, whose allocator is slow with threads, and without another toolchain to install.
+/// Not musl, which has an allocator that is slow with threads and needs another toolchain.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The folder that becomes the root, in the workspace.
+/// The folder that becomes the root, relative to the workspace.
 const ROOT: &str = "target/image-root";
 
-/// What the definition must be, in the workspace.
+/// The expected definition, relative to the workspace.
 const DEFINITION: &str = "examples/website-operator/deploy/crd.yaml";
 
 /// Builds the binary and runs it.
@@ -45,13 +44,13 @@ pub(crate) fn run() -> Result<()> {
     fs::remove_dir_all(&root).with_context(|| format!("{ROOT} cannot be removed"))
 }
 
-/// The command of the Dockerfile.
+/// Returns the build command of the Dockerfile.
 pub(crate) fn build() -> CommandLine {
     let arguments = ["build", "--release", "--locked", "--package", PROGRAM, "--target", TARGET];
     CommandLine::new("cargo", &arguments).env("RUSTFLAGS", "-C target-feature=+crt-static")
 }
 
-/// A static binary names no interpreter. The name is a path that would stand in the binary.
+/// A static binary names no interpreter. The name is a path, which would be in the binary.
 fn ensure_static(binary: &Path) -> Result<()> {
     let binary = binary.to_str().context("the path of the binary is not text")?;
     let headers = CommandLine::new("readelf", &["--program-headers", binary]).capture()?;
@@ -59,7 +58,7 @@ fn ensure_static(binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A root folder with the binary in it, and nothing else.
+/// Fills a root folder with the binary alone.
 fn fill(root: &Path, binary: &Path) -> Result<()> {
     if root.exists() {
         fs::remove_dir_all(root)?;
@@ -69,7 +68,7 @@ fn fill(root: &Path, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program in its root, as its user.
+/// Returns a command that runs the program in its root, as its user.
 fn in_root(arguments: &[&str]) -> Result<CommandLine> {
     let (user, program) = (format!("--userspec={USER}"), format!("/{PROGRAM}"));
     let chroot = ["chroot", &user, ROOT, &program];

@@ -1,12 +1,11 @@
 //! The real control plane for tests, built with Go from the module proxy into the cache folder.
 //!
-//! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how
-//! one gets there on a machine with nothing but Go. [`binary`] says what is built and how,
-//! [`release`] which versions. Here is the flow: look what is missing, build it, put it in its
-//! place.
+//! `crates/testkit` runs a real kube-apiserver with etcd if it finds one; this command builds one
+//! on a machine that has only Go. [`binary`] defines what is built and how, [`release`] which
+//! versions. This file has the flow: check what is missing, build it, put it in place.
 //!
-//! A program is built under another name and renamed when it answers with its version, so that
-//! whatever has its name in the folder works, and an interrupted run goes on where it was.
+//! A program is built under a temporary name, and renamed once it answers with its version. So a
+//! program with its final name works, and an interrupted run continues where it was.
 
 mod binary;
 mod progress;
@@ -60,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The folder that the programs of an older minor version are in, or would be.
+/// Returns the folder for the programs of an older minor version, which may not exist yet.
 ///
 /// # Errors
 /// If the version or the cache folder is unknown.
@@ -70,7 +69,7 @@ pub(crate) fn older_folder(minor: &str) -> Result<String> {
 }
 
 impl Options {
-    /// The chosen programs, always in the order of [`Binary`], however they were asked for.
+    /// Returns the chosen programs in the order of [`Binary`], whatever the order of the options.
     fn binaries(&self) -> impl Iterator<Item = Binary> {
         Binary::value_variants()
             .iter()
@@ -91,7 +90,8 @@ fn is_present(binary: Binary, release: &Release, folder: &Path) -> bool {
 
 fn build_all(missing: &[Binary], release: &Release, folder: &Path) -> Result<()> {
     for binary in missing {
-        // Both modules are asked before the first is built: what is missing shall be told at once.
+        // Both modules are checked before the first build, so that a missing toolchain is reported
+        // at once.
         binary.check_toolchain(release)?;
     }
     fs::create_dir_all(folder)
@@ -114,10 +114,9 @@ fn build_all(missing: &[Binary], release: &Release, folder: &Path) -> Result<()>
     Ok(())
 }
 
-/// Builds one program under another name, and gives it its own once it has shown to be the right
-/// one.
+/// Builds one program under a temporary name, and renames it once it answers with its version.
 fn build(binary: Binary, release: &Release, folder: &Path) -> Result<()> {
-    // Two runs at once waste time, but must not write into the same file.
+    // Two concurrent runs waste time, but must not write into the same file.
     let unfinished = Unfinished(folder.join(format!(".{}.{}", binary.name(), process::id())));
     let command = binary.build(release, text(&unfinished.0)?);
     println!("    {command}");
@@ -128,17 +127,17 @@ fn build(binary: Binary, release: &Release, folder: &Path) -> Result<()> {
         .with_context(|| format!("{} could not be put in its place", path.display()))
 }
 
-/// A file that is not there any more afterwards, unless it was given another name.
+/// A file that is removed on drop, unless it was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Mostly it has been renamed; and what cannot be removed is only a file in a cache.
+        // Mostly it was renamed; and a file that cannot be removed is only a file in a cache.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Checks that the program at `path` runs and is of the wanted version.
+/// Checks that the program at `path` runs and has the expected version.
 fn check(binary: Binary, release: &Release, path: &Path) -> Result<()> {
     let output = CommandLine::new(text(path)?, binary.version_arguments()).capture()?;
     let first = output.lines().next().unwrap_or_default();
@@ -175,7 +174,8 @@ mod tests {
     #[test]
     fn program_of_another_version_does_not_count() {
         let release = Release::read(None).expect("the modules must be there");
-        // `echo --version` prints its own version or repeats the word: neither is etcd.
+        // `echo --version` prints its own version or repeats the argument: neither is etcd's
+        // answer.
         let error = check(Binary::Etcd, &release, Path::new("echo")).expect_err("echo is not etcd");
         assert!(error.to_string().contains("instead of `etcd Version: "), "{error:#}");
     }

@@ -8,15 +8,15 @@
 //! - [`conformance`]: compares the embedded API server with recordings of the real one;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`image`]: the image of the website operator, built and run without Docker;
-//! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
+//! - [`mod@bench`]: benchmarks of Windlass and its peers, on one machine;
 //! - [`browser`]: the dashboard in a real browser;
 //! - [`nightly`]: what takes too long for every change;
 //! - [`promtool`]: checks of the dashboard and the alert rules;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
-//! - [`go_programs`]: our Go programs that tests on it run;
-//! - [`identifiers`]: what our peers export, for the page that compares;
+//! - [`go_programs`]: our Go programs for tests on a real control plane;
+//! - [`identifiers`]: the exported identifiers of our peers, for the comparison page;
 //! - [`picture`]: the picture of the demo in the README;
-//! - [`cache`]: the folder for what takes minutes to build;
+//! - [`cache`]: the folder for tools that take minutes to build;
 //! - [`process`]: runs a command, shows it, and reports its failure.
 
 mod bench;
@@ -71,7 +71,7 @@ enum Command {
     Promtool,
     /// List what controller-runtime and kube-runtime export, for docs/coming-from.md.
     Identifiers,
-    /// Draw the picture of the demo in the README anew.
+    /// Redraw the picture of the demo in the README.
     Picture,
 }
 
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // A failed check is a fact about the code, not a bug of this program: no backtrace.
+        // A failed check is a fact about the code, not a bug in this program: no backtrace.
         Err(error) => {
             eprintln!("error: {error}");
             error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));

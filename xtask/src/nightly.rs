@@ -1,7 +1,8 @@
-//! What takes too long for every change: `cargo xtask nightly`, which a scheduled workflow calls.
+//! Checks that take too long for every change: `cargo xtask nightly`, which a scheduled workflow
+//! runs.
 //!
-//! A step is a few commands, so that `--list` shows what a person would type. A step that fails
-//! does not keep the others from running: a table at the end has them all, and then it is an error.
+//! A step is a few commands, which `--list` prints. If a step fails, the others still run; a table
+//! at the end shows all results, and the command fails.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,27 +13,27 @@ use clap::Args;
 use crate::kube;
 use crate::process::{CommandLine, Stopwatch};
 
-/// How many inputs the random tests draw; `cargo test` is content with some hundred.
+/// How many inputs the random tests draw; `cargo test` draws a few hundred.
 const CASES: u32 = 5_000;
 
 /// How many inputs each random test of the API server draws. Protobuf bodies, patches and CEL rules
-/// have two tests each, so the server is sent a million of each.
+/// have two tests each, so the server receives a million of each.
 const BODIES: u32 = 500_000;
 
-/// How many inputs may be unfit for their test, as some random schemas are: most of those of
-/// `defaulting_again_changes_nothing`.
+/// How many inputs a test may reject, as `defaulting_again_changes_nothing` does with most random
+/// schemas.
 const REJECTS: u32 = 20 * CASES;
 
-/// How many seeds the simulations run: of informers, and of elections, which are quick.
+/// How many seeds the simulations run: those of informers, and those of elections, which are fast.
 const INFORMER_RUNS: u32 = 2_000;
 const ELECTION_RUNS: u32 = 200_000;
 
 /// How often the leader of three replicas is killed or paused; CI does it three times.
 const FAILOVERS: u32 = 30;
 
-/// What only a kube-apiserver of our own version passes: the recordings of the conformance suite,
-/// its version, its default roles, its API documents, and that a suspended Job loses its start
-/// time.
+/// Tests that pass only on a kube-apiserver of our own version: the recordings of the conformance
+/// suite, its version, its default roles, its API documents, and that a suspended Job loses its
+/// start time.
 const OUR_VERSION_ALONE: [&str; 5] = [
     "real::",
     "both_clusters_have_the_same_version",
@@ -41,14 +42,14 @@ const OUR_VERSION_ALONE: [&str; 5] = [
     "job_is_suspended_and_resumed",
 ];
 
-/// The versions without two features that the tests expect: Deployments and replica sets count
-/// their terminating pods, and pods get the topology labels of their node. There they are turned
-/// on.
+/// The versions that do not enable two features by default that the tests expect: Deployments and
+/// replica sets count their terminating pods, and pods get the topology labels of their node. The
+/// features are enabled there.
 const BEFORE_1_35: [&str; 2] = ["1.34", "1.33"];
 const FEATURE_GATES: &str =
     "DeploymentReplicaSetTerminatingReplicas=true,PodTopologyLabelsAdmission=true";
 
-/// What those versions do not pass either: the message of a CEL rule has other words there.
+/// Tests that do not pass on those versions either: the message of a CEL rule differs there.
 const SINCE_1_35: [&str; 2] =
     ["kubectl_of_this_machine_prints", "kubectl_of_the_same_version_prints"];
 
@@ -75,7 +76,7 @@ struct Step {
     commands: Vec<CommandLine>,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug)]
 struct Finished {
     name: String,
@@ -83,7 +84,7 @@ struct Finished {
     took: Duration,
 }
 
-/// Runs the chosen steps, all of them, and prints a table.
+/// Runs all chosen steps, and prints a table.
 ///
 /// # Errors
 /// If a step failed, or if no step has such a name.
@@ -111,7 +112,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Options {
-    /// The chosen steps in their usual order.
+    /// Returns the chosen steps in their usual order.
     fn steps(&self) -> Result<Vec<Step>> {
         let mut steps = all_steps(self.seed)?;
         for part in &self.only {
@@ -129,7 +130,7 @@ impl Options {
     }
 }
 
-/// All steps: what finds most in the least time first.
+/// Returns all steps, ordered by how much they find for their time.
 fn all_steps(seed: u32) -> Result<Vec<Step>> {
     let mut steps = vec![
         Step::new("promtool", "alert rules and dashboard", [xtask(&["promtool"])]),
@@ -188,13 +189,15 @@ fn xtask(arguments: &[&str]) -> CommandLine {
     CommandLine::new("cargo", &[&["xtask"], arguments].concat())
 }
 
-/// The ignored tests of a program, which compile all that an operator uses.
+/// Returns the command for ignored tests of the CLI, which compile everything that an operator
+/// uses.
 fn ignored_of_cli(test: &str) -> CommandLine {
     let arguments = ["test", "--package", "windlass-cli", "--test", test];
     CommandLine::new("cargo", &[&arguments[..], &["--", "--ignored", "--nocapture"]].concat())
 }
 
-/// The tests that send the API server what nobody would send; optimized, as there are so many.
+/// Returns the command for tests that send random requests to the API server; optimized, because
+/// there are so many.
 fn bodies() -> CommandLine {
     let tests =
         ["fuzz", "fuzz_protobuf", "strategic"].into_iter().flat_map(|test| ["--test", test]);
@@ -203,7 +206,8 @@ fn bodies() -> CommandLine {
     CommandLine::new("cargo", &arguments).env("PROPTEST_CASES", &BODIES.to_string())
 }
 
-/// The packages whose tests draw their inputs, with all variables that say how many.
+/// Returns the command for the packages with random tests, with all variables that set the number
+/// of inputs.
 fn random(seed: u32) -> CommandLine {
     let packages = ["workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
     let packages = packages.map(|package| format!("windlass-{package}"));

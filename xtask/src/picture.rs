@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::process::{CommandLine, workspace_root};
 
-/// Where the picture is.
+/// The path of the picture.
 const PATH: &str = "docs/demo.svg";
 
 /// How many columns and lines of the output are shown.
@@ -58,7 +58,7 @@ fn draw(output: &str) -> String {
     svg
 }
 
-/// Breaks a line between words; what follows is indented more.
+/// Breaks a line between words; continuation lines are indented further.
 fn wrap(line: &str) -> Vec<String> {
     let indent = line.len() - line.trim_start().len();
     let mut lines = vec![" ".repeat(indent)];

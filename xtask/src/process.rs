@@ -1,8 +1,7 @@
-//! Running a command: shown before it starts, timed, and named when it fails.
+//! Runs commands: shown before they start, timed, and named when they fail.
 //!
-//! Every command runs in the workspace, in its root unless told otherwise, and without standard
-//! input, so that it behaves the same from any folder and on a machine where nobody can answer a
-//! question.
+//! Every command runs in the root of the workspace unless told otherwise, and without standard
+//! input, so that it behaves the same from any folder and where nobody can answer a question.
 
 use std::env;
 use std::ffi::OsString;
@@ -23,14 +22,14 @@ pub(crate) struct CommandLine {
     folder: String,
 }
 
-/// Measures how long a step takes on the machine it really runs on.
+/// Measures how long a step takes in real time.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     started: Instant,
 }
 
 impl CommandLine {
-    /// A command line of `program` and its `arguments`.
+    /// Creates a command line of `program` and its `arguments`.
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         Self {
             program: program.to_owned(),
@@ -54,7 +53,7 @@ impl CommandLine {
         self
     }
 
-    /// Runs the command and waits for it; its output goes where ours goes.
+    /// Runs the command and waits for it; it uses our standard output and error.
     ///
     /// # Errors
     /// If the command cannot be started or does not succeed; the error shows the command line.
@@ -66,11 +65,11 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Runs the command, waits for it and returns what it printed to standard output.
+    /// Runs the command, waits for it and returns its standard output.
     ///
     /// # Errors
     /// If the command cannot be started, does not succeed or prints something that is not text; the
-    /// error shows the command line, and what it printed to standard error.
+    /// error shows the command line and the standard error.
     pub(crate) fn capture(&self) -> Result<String> {
         let output = self.prepared()?.output().with_context(|| self.not_started())?;
         if !output.status.success() {
@@ -92,8 +91,8 @@ impl CommandLine {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(workspace_root()?.join(&self.folder))
             .stdin(Stdio::null());
-        // What cargo says of this program. Build scripts that look at it would run anew, and all be
-        // built that needs them.
+        // Cargo's variables for this program. Build scripts that depend on them would run again,
+        // and cause rebuilds.
         for (name, _) in env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_"]
                 .iter()
@@ -109,8 +108,7 @@ impl CommandLine {
         format!("`{self}` could not be started: is `{}` in PATH?", self.program)
     }
 
-    /// Inside `cargo xtask`, cargo says which cargo it is; using that one keeps a `+toolchain`
-    /// choice.
+    /// Inside `cargo xtask`, cargo passes its own path; using it keeps a `+toolchain` choice.
     fn executable(&self) -> OsString {
         match self.program.as_str() {
             "cargo" => env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
@@ -145,16 +143,16 @@ impl Stopwatch {
         Self { started: Instant::now() }
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 }
 
-/// The folder that holds the workspace's `Cargo.toml`.
+/// Returns the folder with the workspace's `Cargo.toml`.
 ///
-/// Cargo tells it to the programs that it runs; a path fixed at compile time would be wrong as soon
-/// as the folder moves.
+/// Cargo passes it to the programs that it runs; a path that is fixed at compile time would be
+/// wrong as soon as the folder moves.
 ///
 /// # Errors
 /// If the program was not started by cargo.
@@ -166,7 +164,7 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// Quotes a word for a POSIX shell where it needs it, so that what is shown can be pasted.
+/// Quotes a word for a POSIX shell where needed, so that the output can be pasted.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,8 +1,8 @@
-//! The dashboard and the alert rules of `docs/monitoring`, checked by Prometheus' own promtool.
+//! Checks the dashboard and the alert rules of `docs/monitoring` with Prometheus' own promtool.
 //!
-//! promtool is built with Go into the cache folder, from the versions of `xtask/promtool/go.mod`.
-//! It tests the alert rules with series, and parses the queries of the dashboard, which it is given
-//! as rules. What needs no promtool is checked by the tests below: that every metric is documented.
+//! promtool is built with Go into the cache folder, in the version of `xtask/promtool/go.mod`. It
+//! tests the alert rules with series, and parses the queries of the dashboard, which it gets as
+//! rules. The tests below check what needs no promtool: that every metric is documented.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ const ALERTS: &str = "docs/monitoring/alerts.yaml";
 const ALERT_TESTS: &str = "docs/monitoring/alerts_test.yaml";
 const DASHBOARD: &str = "docs/monitoring/dashboard.json";
 
-/// Builds promtool, if need be, and checks rules and dashboard.
+/// Builds promtool if needed, and checks rules and dashboard.
 ///
 /// # Errors
-/// If promtool does not build, or if it finds something wrong.
+/// If promtool does not build or reports an error.
 pub(crate) fn run() -> Result<()> {
     let folder = cache::folder()?;
     fs::create_dir_all(&folder)
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn commands(promtool: &str, dashboard_rules: &str) -> [CommandLine; 4] {
     let package = "github.com/prometheus/prometheus/cmd/promtool";
-    // Without the clients of all clouds in which Prometheus can discover its targets.
+    // Without the service discovery clients for all clouds.
     let build = ["build", "-trimpath", "-tags", "remove_all_sd", "-o", promtool, package];
     [
         CommandLine::new("go", &build)
@@ -54,7 +54,8 @@ fn commands(promtool: &str, dashboard_rules: &str) -> [CommandLine; 4] {
     ]
 }
 
-/// The queries of a dashboard as recording rules: promtool parses nothing else. JSON is YAML.
+/// Converts the queries of a dashboard to recording rules: promtool parses nothing else. JSON is
+/// YAML.
 fn as_rules(dashboard: &str) -> Result<Value> {
     let dashboard: Value = serde_json::from_str(dashboard).context("the dashboard is no JSON")?;
     let mut queries = Vec::new();
@@ -91,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// What the names of metrics begin with that an operator has.
+    /// The prefixes of an operator's metrics.
     const PREFIXES: [&str; 7] = [
         "controller_runtime_",
         "leader_election_",
@@ -107,7 +108,7 @@ mod tests {
         fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// The metrics that a text names. The parts of a histogram count as the histogram.
+    /// Returns the metrics that a text names. The parts of a histogram count as the histogram.
     fn metrics(text: &str) -> BTreeSet<&str> {
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix)))

@@ -1,9 +1,9 @@
-//! All tests, or those that ask a real control plane.
+//! Runs all tests, or those on a real control plane.
 //!
 //! `cargo xtask test` is `cargo test --workspace`. With `--real`, the test programs of the packages
-//! that have a real tier run once more with that tier switched on, after the programs for it were
-//! built. They are named one by one, of the whole workspace: `--package` would choose other
-//! features of the dependencies, and cargo would build every test program a second time.
+//! with a real tier run again with that tier enabled, after the programs for it are built. They are
+//! listed by name, and built for the whole workspace: `--package` would select other features of
+//! the dependencies, and cargo would build every test program a second time.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::go_programs;
 use crate::kube;
 use crate::process::{CommandLine, workspace_root};
 
-/// Switches the tests of the real tier on; without it they pass by saying that they are skipped.
+/// Enables the tests of the real tier; without it they print that they are skipped, and pass.
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 /// Runs the chosen tests.
 ///
 /// # Errors
-/// If a test fails, or if a program that the tests run cannot be had.
+/// If a test fails, or if a program that the tests run is neither found nor built.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut command = options.command(&metadata()?);
     if options.real {
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     command.run()
 }
 
-/// Makes sure that the binaries of the real control plane are there.
+/// Ensures that the binaries of the real control plane exist.
 ///
 /// # Errors
 /// If they can neither be found nor built.
@@ -92,7 +92,7 @@ fn metadata() -> Result<Metadata> {
         .context("`cargo metadata` failed")
 }
 
-/// The test programs of [`REAL_PACKAGES`], each name once.
+/// Returns the test programs of [`REAL_PACKAGES`], each name once.
 fn real_programs(workspace: &Metadata) -> BTreeSet<&str> {
     let packages =
         workspace.packages.iter().filter(|package| REAL_PACKAGES.contains(&package.name.as_str()));

@@ -1,10 +1,10 @@
 //! `cargo windlass add`: changes an operator that `cargo windlass new` made.
 //!
-//! A change is new files, and few lines in files that are there. All of it is worked out in memory
+//! A change consists of new files and a few lines in existing files. It is prepared in memory
 //! first: [`operator`] reads the operator, [`kind`], [`webhook`] and [`version`] plan, and
-//! [`changes`] writes everything or nothing, and says what was made and which lines were added
-//! where. Each insertion point is a comment of the template, such as `// More kinds come here`. If
-//! it is gone, the error names it.
+//! [`changes`] writes everything or nothing, and reports the new files and where lines were added.
+//! Each insertion point is a comment of the template, such as `// More kinds come here`. If one is
+//! missing, the error names it.
 
 mod changes;
 mod kind;
@@ -74,11 +74,11 @@ pub(crate) struct VersionOptions {
     version: String,
 }
 
-/// Changes the operator in the current folder, and says what has changed.
+/// Changes the operator in the current folder, and reports the changes.
 ///
 /// # Errors
-/// If the folder has no such operator, a name is invalid, a file exists already, or an insertion
-/// point is not found. The error says what to do, and nothing is written.
+/// If the folder has no such operator, a name is invalid, a file already exists, or an insertion
+/// point is missing. The error says what to do, and nothing is written.
 pub(crate) fn run(add: &Add) -> Result<()> {
     let operator = Operator::here()?;
     let mut changes = Changes::new(&operator);

@@ -1,8 +1,8 @@
-//! Whether objects and clients that work with the CRDs of one release work with those of the next.
+//! Checks whether objects and clients of one release's CRDs work with those of the next.
 //!
-//! A change is incompatible if an object that was valid is refused, if a field that was stored is
-//! dropped, or if a request that was answered is not. Changed descriptions are not reported. In
-//! doubt, a change counts as incompatible.
+//! A change is incompatible if an object that was valid is rejected, if a stored field is dropped,
+//! or if a request that used to succeed fails. Changed descriptions are not reported. In doubt, a
+//! change counts as incompatible.
 
 mod schema;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was found so far.
+/// The differences found so far.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 
@@ -44,7 +44,7 @@ impl Findings {
     }
 }
 
-/// Compares all definitions, by their names.
+/// Compares all definitions by name.
 pub(crate) fn compare(old: &[Value], new: &[Value]) -> Vec<Finding> {
     let mut findings = Findings::default();
     for old in old {
@@ -72,7 +72,7 @@ fn definition(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
     let (old_names, new_names) = (&old["names"], &new["names"]);
     for field in ["kind", "listKind", "plural", "singular"] {
         let (old, new) = (&old_names[field], &new_names[field]);
-        // The API server sets names that are absent to their defaults.
+        // The API server fills in defaults for absent names.
         if !old.is_null() && !new.is_null() && old != new {
             findings.breaking(path, format!("names.{field} was {old}, and is {new}"));
         }
@@ -179,7 +179,7 @@ mod tests {
         })
     }
 
-    /// What is found if this is changed.
+    /// Returns the findings for this change.
     fn found(change: impl FnOnce(&mut Value)) -> Vec<String> {
         let mut new = shop();
         change(&mut new);
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn same_definition_has_no_findings() {
         assert_eq!(found(|_| ()), [""; 0]);
-        // The server's own copy has more.
+        // The server's copy has additional fields.
         assert_eq!(found(|new| new["spec"]["names"]["singular"] = json!("shop")), [""; 0]);
     }
 

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::package::cargo;
 
-/// What `cargo run -- crds` prints.
+/// The output of `cargo run -- crds`.
 pub(crate) struct Printed {
-    /// The YAML, as it was printed.
+    /// The printed YAML.
     pub(crate) text: String,
-    /// The documents of `text`. There is at least one.
+    /// The documents of `text`; at least one.
     pub(crate) definitions: Vec<Value>,
 }
 
-/// The definitions of the operator in the current folder.
+/// Returns the definitions of the operator in the current folder.
 ///
 /// # Errors
 /// Returns an error if it does not build, has no command `crds`, or prints anything but CRDs.
@@ -34,7 +34,7 @@ pub(crate) fn of_operator() -> Result<Printed> {
          made?"
     );
     let text = String::from_utf8(output.stdout).context("`cargo run -- crds` printed no text")?;
-    // A program that ignores the argument may print anything, also text that is not YAML.
+    // A program that ignores the argument may print anything, including text that is not YAML.
     let definitions = from_yaml(&text).unwrap_or_default();
     ensure!(
         !definitions.is_empty() && definitions.iter().all(is_definition),
@@ -44,11 +44,11 @@ pub(crate) fn of_operator() -> Result<Printed> {
     Ok(Printed { text, definitions })
 }
 
-/// The definitions in a file, or in the YAML and JSON files of a folder. Objects of other kinds are
-/// ignored.
+/// Returns the definitions in a file, or in the YAML and JSON files of a folder. Objects of other
+/// kinds are ignored.
 ///
 /// # Errors
-/// If something cannot be read, or there is no definition.
+/// If a file cannot be read, or there is no definition.
 pub(crate) fn in_files(path: &Path) -> Result<Vec<Value>> {
     let mut definitions = Vec::new();
     for file in files(path)? {
@@ -87,7 +87,7 @@ fn is_definition(object: &Value) -> bool {
     object["kind"] == "CustomResourceDefinition"
 }
 
-/// The documents of a YAML file.
+/// Parses the documents of a YAML file.
 ///
 /// # Errors
 /// Returns an error if it is not valid YAML.
@@ -95,7 +95,7 @@ pub(crate) fn from_yaml(text: &str) -> Result<Vec<Value>> {
     Ok(serde_saphyr::from_multiple(text)?)
 }
 
-/// Documents as a YAML file, as `cargo run -- crds` prints them.
+/// Formats documents as a YAML file, as `cargo run -- crds` prints them.
 ///
 /// # Errors
 /// Returns an error if a value cannot be written as YAML.

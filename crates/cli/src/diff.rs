@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// How many removed and how many added lines of a hunk are shown at most. Of more, the first are
-/// shown, and a count.
+/// How many removed and how many added lines of a hunk are shown at most. The rest is shown as a
+/// count.
 const SHOWN_MAX: usize = 6;
 
 /// How many cells the table of [`common_lengths`] may have: 32 MB. Larger differences, about 2,000
 /// lines on both sides, are shown as one hunk.
 const CELLS_MAX: usize = 4_000_000;
 
-/// Consecutive lines that differ: those that were removed, and those that replace them.
+/// Consecutive changed lines: the removed ones and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hunk {
     /// The number of the first line in the new text, from 1.
@@ -19,10 +19,10 @@ pub(crate) struct Hunk {
     pub(crate) added: Vec<String>,
 }
 
-/// The differences between two texts, from top to bottom.
+/// Returns the differences between two texts, from top to bottom.
 pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    // Lines that are equal at both ends are skipped, which keeps the table below small.
+    // Skipping equal lines at both ends keeps the table below small.
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
     let end = ends.take_while(|(old, new)| old == new).count();

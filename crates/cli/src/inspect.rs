@@ -1,7 +1,6 @@
-//! `windlass why`, `runs`, `queue`, `informers` and `leader`: what a running operator says about
-//! itself.
+//! `windlass why`, `runs`, `queue`, `informers` and `leader`: query a running operator.
 //!
-//! All of them read `/debug/windlass` of a manager. `-o json` prints what it answers.
+//! All of them read `/debug/windlass` of a manager. `-o json` prints its answer unchanged.
 
 mod endpoint;
 mod object;
@@ -16,13 +15,13 @@ use object::Object;
 use story::Story;
 use tables::Report;
 
-/// What `runs`, `queue`, `informers` and `leader` read.
+/// The path that `runs`, `queue`, `informers` and `leader` read.
 const REPORT: &str = "/debug/windlass";
 
-/// What `why` reads.
+/// The path that `why` reads.
 const STORY: &str = "/debug/windlass/story";
 
-/// All paths that are read, for which an account needs `get`.
+/// All paths that are read; an account needs `get` for them.
 #[cfg(test)]
 pub(crate) const PATHS: [&str; 2] = [REPORT, STORY];
 
@@ -109,7 +108,7 @@ enum Output {
 }
 
 impl Inspect {
-    /// Asks, and returns what to print.
+    /// Queries the operator, and returns what to print.
     ///
     /// # Errors
     /// If the operator cannot be reached, or refuses the request. The error says what to do.
@@ -123,7 +122,7 @@ impl Inspect {
                 let answer = options.endpoint.ask(STORY, &query)?;
                 match (answer.text(), options.standby()) {
                     (Ok(json), standby) => {
-                        // Not on the standard output, which another program may read.
+                        // On the standard error: another program may read the standard output.
                         if let Some(note) = standby {
                             eprintln!("note: {note}");
                         }
@@ -156,7 +155,8 @@ impl QueryOptions {
         self.print(json, |report: Report| text(&report))
     }
 
-    /// Which replica to ask instead, if this one does not lead. `None` also if there is no answer.
+    /// Returns which replica to query instead, if this one does not lead. `None` also if there is
+    /// no answer.
     fn standby(&self) -> Option<String> {
         let json = self.endpoint.ask(REPORT, &[("limit", "0")]).ok()?.text().ok()?;
         standby_note(&json)
@@ -177,14 +177,14 @@ impl QueryOptions {
     }
 }
 
-/// Which replica to ask instead of the one with this report.
+/// Returns which replica to query instead of the one with this report.
 fn standby_note(report: &str) -> Option<String> {
     let report: Report = serde_json::from_str(report).ok()?;
     report.standby().map(|note| printable(&note))
 }
 
-/// Replaces control characters other than line feeds and tabs. The texts of an operator have parts
-/// that others write, such as the error of a server, and a terminal would obey escape sequences.
+/// Replaces control characters other than line feeds and tabs. An operator's texts may come from
+/// others, such as the error of a server, and a terminal would execute escape sequences.
 fn printable(text: &str) -> String {
     let is_obeyed = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
     text.replace(is_obeyed, "\u{fffd}")

@@ -16,9 +16,9 @@
 //!
 //! `template/` is an operator for the kind `Gadget` that owns every kind that `--owns` offers.
 //! `template-check/` makes it a crate of the workspace, so that it is compiled and tested. A line
-//! `// if deployments services` begins a part that stays if the new operator owns one of these
-//! kinds, up to the line `// end`. `template-added/` is what `new` and then `add` write, as a test
-//! recorded it; it is a crate of the workspace, too.
+//! `// if deployments services` begins a part that is kept if the new operator owns one of these
+//! kinds, up to the line `// end`. `template-added/` is the recorded output of `new` and then
+//! `add`; it is a crate of the workspace, too.
 
 #![forbid(unsafe_code)]
 

@@ -23,7 +23,7 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// Writes the manifests, and says what changed.
+/// Writes the manifests, and reports what changed.
 ///
 /// # Errors
 /// Returns an error if the current folder is not that of an operator, if the operator does not
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     } else {
         String::new()
     };
-    // Lines are compared without their endings: git may have changed those.
+    // Lines are compared without their endings, which git may have changed.
     let hunks = diff::hunks(&old, &new);
     if is_there && hunks.is_empty() {
         say(&format!("{DEFINITIONS} is up to date.\n"));

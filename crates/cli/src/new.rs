@@ -1,7 +1,7 @@
 //! `cargo windlass new`: writes an operator into a new folder, or into an empty one.
 //!
-//! Answers come from flags, from the terminal if there is one, or are defaults, which are shown.
-//! All of them are checked before anything is written.
+//! Answers come from flags, or from the terminal if there is one; otherwise defaults are used and
+//! printed. All of them are checked before anything is written.
 
 mod answers;
 pub(crate) mod names;
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     windlass: Option<PathBuf>,
 }
 
-/// Makes the operator, and says what to do next.
+/// Creates the operator, and prints what to do next.
 ///
 /// # Errors
 /// If an answer is invalid, the folder is not empty or cannot be written, or the clone of Windlass
@@ -82,12 +82,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is nothing at this path but an empty folder.
+/// Returns whether the path does not exist or is an empty folder.
 fn is_free(path: &Path) -> bool {
     !path.exists() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The clone to depend on.
+/// Returns the clone to depend on.
 fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent);
     let clone = match given {
@@ -102,7 +102,7 @@ fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
     Ok(clone)
 }
 
-/// The path of the clone as it is written into files, where it is between double quotes.
+/// Returns the path of the clone for files, in which it is between double quotes.
 fn clone_text(clone: &Path) -> Result<String> {
     let text = clone.to_str().map(|text| text.replace('\\', "/"));
     let text = text.filter(|text| !text.contains(['"', '\n', '$', '`']));
@@ -125,7 +125,7 @@ fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Re
     for (path, text) in files {
         write(&path, &text).with_context(|| format!("cannot write {path}"))?;
     }
-    // The versions that Windlass is tested with. cargo removes what the operator does not use.
+    // The versions that Windlass is tested with. cargo removes unused ones.
     if let Ok(lock) = fs::read_to_string(clone.join("Cargo.lock")) {
         write("Cargo.lock", &lock).context("cannot write Cargo.lock")?;
     }
@@ -135,7 +135,7 @@ fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Re
 /// Checks that no file of the kind has the path of another file.
 ///
 /// # Errors
-/// Returns an error that names a path that two files have.
+/// Returns an error that names a duplicate path.
 fn check_distinct(files: &[(String, String)]) -> Result<()> {
     let mut paths = BTreeSet::new();
     for (path, _) in files {
@@ -152,15 +152,15 @@ pub(crate) fn format(folder: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Makes the folder a repository of git, as `cargo new` does: not in another repository, and not if
-/// there is no git.
+/// Makes the folder a git repository, as `cargo new` does: unless it is inside another repository,
+/// or git is not installed.
 fn init_git(folder: &Path) {
     let is_outside = std::path::absolute(folder)
         .is_ok_and(|folder| !folder.ancestors().any(|one| one.join(".git").exists()));
     if is_outside {
         let mut command = Command::new("git");
         command.args(["init", "--quiet"]).current_dir(folder);
-        // A hook of git sets it to the repository of the hook.
+        // A git hook sets it to the repository of the hook.
         command.env_remove("GIT_DIR").stdout(Stdio::null()).stderr(Stdio::null());
         drop(command.status());
     }

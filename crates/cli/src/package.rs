@@ -12,7 +12,7 @@ pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The name of the package in a folder.
+/// Returns the name of the package in a folder.
 ///
 /// # Errors
 /// Returns an error if the folder has no `Cargo.toml` of a package.
@@ -22,7 +22,7 @@ pub(crate) fn name_in(folder: &Path) -> Result<String> {
     name.with_context(|| no_operator(folder))
 }
 
-/// The error message for a folder without an operator.
+/// Returns the error message for a folder without an operator.
 pub(crate) fn no_operator(folder: &Path) -> String {
     format!(
         "there is no operator in {}: go to the folder that `cargo windlass new` has made",
@@ -30,7 +30,7 @@ pub(crate) fn no_operator(folder: &Path) -> String {
     )
 }
 
-/// The name in the section `[package]`. Other sections, such as `[[bin]]`, have names, too.
+/// Returns the name in the section `[package]`. Other sections, such as `[[bin]]`, have names, too.
 ///
 /// Reads lines instead of TOML: the section and the name have lines of their own.
 fn name_of(manifest: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! `cargo windlass rbac`: which RBAC permissions, here called rights, an operator needs, from the
+//! `cargo windlass rbac`: derives the RBAC permissions of an operator, here called rights, from the
 //! requests that it sends in its tests.
 //!
 //! ```text
@@ -9,11 +9,11 @@
 //!
 //! Needs have three sources:
 //!
-//! - declared: what controllers watch, and what the manager does itself (its Lease, its webhooks,
-//!   events). The manager writes it down when it starts in a test;
+//! - declared: what controllers watch, and what the manager itself does (its Lease, its webhooks,
+//!   events). The manager records these rights when it starts in a test;
 //! - observed: what runs and tasks read and write in the tests;
-//! - inferred: a write also stands for what the same helper of Windlass does in other cases, such
-//!   as reading the object again after a conflict.
+//! - inferred: a write implies the other requests of the same Windlass helper, such as reading the
+//!   object again after a conflict.
 //!
 //! Reading order: `access` (a right), `needs` (what is needed), `document` (the manifests as
 //! YAML), `operator` (how it is deployed), `grant`, `manifests` (what is granted), `difference`,
@@ -69,7 +69,7 @@ pub(crate) struct Options {
 /// Runs the tests of the operator in the current folder, and shows, checks or writes its Roles.
 ///
 /// # Errors
-/// If the tests noted nothing, or a file cannot be read or written. The error says what to do.
+/// If the tests recorded nothing, or a file cannot be read or written. The error says what to do.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let file = options.file.display();
     let here = std::env::current_dir().context("the current folder is gone")?;
@@ -102,10 +102,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The name of the package in a folder.
+/// Returns the name of the package in a folder.
 ///
 /// # Errors
-/// If the folder is not that of a package: of the evidence, only that of this package counts.
+/// If the folder is not that of a package: only the evidence of this package counts.
 fn package_in(folder: &Path) -> Result<String> {
     let has_manifest = folder.join("Cargo.toml").is_file();
     ensure!(has_manifest, "no Cargo.toml here: go to the operator's folder");
@@ -130,8 +130,8 @@ fn ensure_writable(file: &Path) -> Result<()> {
     opened.map(drop).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Shows the difference, and checks it or writes the file. Returns whether the command succeeds:
-/// with `--check` and `--write`, whether the file now grants what is needed.
+/// Shows the difference, and checks or writes the file. Returns whether the command succeeds: with
+/// `--check` and `--write`, whether the file now grants what is needed.
 fn settle(
     options: &Options,
     text: &str,
@@ -200,9 +200,9 @@ fn write(options: &Options, text: &str, needs: &Needs, have_passed: bool) -> Res
     Ok(written.elsewhere.is_empty())
 }
 
-/// Runs the tests; what they print goes to the standard error. Returns whether all have passed.
+/// Runs the tests, with their output on the standard error. Returns whether all have passed.
 /// Failures do not end the command: a test that runs with the Roles of the file fails if a right is
-/// missing, and its evidence still has the request.
+/// missing, but its evidence contains the request.
 fn test(arguments: &[OsString], evidence: &Path) -> Result<bool> {
     let status = Command::new(cargo())
         .args(["test", "--no-fail-fast"])
@@ -226,8 +226,8 @@ mod tests {
     const ROLE: &str = "kind: ClusterRole\nmetadata: {name: shop}\nrules:\n- apiGroups: ['']\n  \
         resources: [pods]\n  verbs: [get, list]\n";
 
-    /// What `--check` or `--write` returns for a folder in which `get pods` is needed, and the
-    /// first file afterwards.
+    /// Runs `--check` or `--write` in a folder in which `get pods` is needed. Returns the result,
+    /// and the first file afterwards.
     fn settled(files: &[(&str, &str)], write: bool) -> (bool, String) {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in files {
@@ -265,7 +265,7 @@ mod tests {
         for is_write in [false, true] {
             assert_eq!(settled(&[("rbac.yaml", &file)], is_write), (false, file.clone()));
         }
-        // What can be corrected is, and the rest still fails.
+        // What can be corrected is corrected, and the rest still fails.
         let file = file.replace("verbs: [get]", "verbs: [get, list]");
         let (is_right, written) = settled(&[("rbac.yaml", &file)], true);
         assert!(!is_right && written.contains("verbs: [get]\n"), "{written}");

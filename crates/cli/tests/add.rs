@@ -1,4 +1,4 @@
-//! `cargo windlass add` as a program: what it writes, and how it refuses.
+//! `cargo windlass add` as a program: its changes, and its refusals.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The changes that are recorded, in their order.
+/// The recorded additions, in order.
 const ADDED: [&[&str]; 4] = [
     &["kind", "Customer", "--owns", "serviceaccounts"],
     &["webhook", "Shop", "--validate", "--default"],
@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A new operator.
+/// Creates an operator.
 fn shop() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let output =
@@ -37,14 +37,14 @@ fn shop() -> (TempDir, PathBuf) {
     (folder, operator)
 }
 
-/// Adds something, and returns what it says.
+/// Runs `add`, and returns its output.
 fn add(operator: &Path, what: &[&str]) -> String {
     let output = windlass(operator, &[&["add"], what].concat());
     assert!(output.status.success(), "{what:?}: {output:?}");
     text(&output.stdout)
 }
 
-/// What it says when it refuses. Nothing may be changed then.
+/// Returns the error of a refused `add`, and checks that nothing changed.
 fn refused(operator: &Path, what: &[&str]) -> String {
     let before = files(operator);
     let output = windlass(operator, &[&["add"], what].concat());
@@ -53,7 +53,7 @@ fn refused(operator: &Path, what: &[&str]) -> String {
     text(&output.stderr)
 }
 
-/// The files in the folders of an operator, with their texts.
+/// Returns the files in the folders of an operator, with their texts.
 fn files(operator: &Path) -> BTreeMap<PathBuf, String> {
     fn collect(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
         for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -203,7 +203,7 @@ fn version_is_added_to_code_that_somebody_has_changed() {
     add(&operator, &["version", "Shop", "v1beta1"]);
     assert!(read(file).contains("\n    convert::by_webhook(definition)\n}\n"), "{}", read(file));
 
-    // A block keeps its comment, and the new one finds the function that it calls.
+    // The existing block keeps its comment, and the new one calls the existing function.
     let convert = "src/shop/convert.rs";
     let block = "/// With a note.\nimpl Convert<v1alpha1::Shop> for Shop {";
     edit(&operator, convert, "impl Convert<v1alpha1::Shop> for Shop {", block);
@@ -216,7 +216,7 @@ fn version_is_added_to_code_that_somebody_has_changed() {
     let (before, after) = text.split_once("\nfn alike<").expect("a function");
     assert!(!before.contains("v1beta1::Shop for"), "{text}");
     assert!(after.contains("\nimpl Convert<super::v1beta1::Shop> for Shop {"), "{text}");
-    // The one after that calls the one that is there.
+    // The next version calls the existing function, too.
     add(&operator, &["version", "Shop", "v3"]);
     assert_eq!(read(convert).matches("\nfn same<").count(), 1);
 }

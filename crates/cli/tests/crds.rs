@@ -1,5 +1,5 @@
-//! `cargo windlass crds` and `manifests` as a program. What stands in for cargo prints the
-//! definitions of an operator.
+//! `cargo windlass crds` and `manifests` as a program. A stand-in for cargo prints the definitions
+//! of an operator.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const DEFINITION: &str = include_str!("../template-added/deploy/crd.yaml");
 
-/// A folder with the definitions of the last release, and what the operator prints now.
+/// Creates a folder with the definitions of the last release. The operator prints `now`.
 fn operator(now: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
@@ -50,7 +50,7 @@ fn definitions_are_printed() {
 fn compatible_definitions_pass_the_check_and_their_changes_are_listed() {
     let now = DEFINITION.replacen("maxLength: 100", "maxLength: 200", 1);
     let folder = operator(&now);
-    // A file or a folder.
+    // Both a file and a folder are accepted.
     for released in ["deploy/crd.yaml", "deploy"] {
         let output = windlass(folder.path(), &["crds", "--check", released]);
         assert_eq!(

@@ -1,16 +1,17 @@
-//! `windlass why` and the like, asked of a server that answers as a manager does.
+//! `windlass why` and the like, against a server that answers as a manager does.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-/// Answers one request with this body, and returns its URL and what will be its first line.
+/// Answers one request with this body. Returns the URL, and a handle to the request's first line.
 fn answers(status: &str, body: &str) -> (String, thread::JoinHandle<String>) {
     answers_all(&[(status, body)])
 }
 
-/// Answers one request after the other, and returns its URL and the first line of the first one.
+/// Answers requests one after the other. Returns the URL, and a handle to the first line of the
+/// first one.
 fn answers_all(answers: &[(&str, &str)]) -> (String, thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -94,13 +95,13 @@ fn why_tells_who_woke_whom() {
     );
 }
 
-/// What a replica says of itself that does not lead.
+/// The report of a replica that does not lead.
 const STANDBY: &str = r#"{
   "leadership": {"lease": "shop/op", "identity": "op-a_1", "state": "standby", "leader": "op-b_2"},
   "controllers": [], "informers": []
 }"#;
 
-/// What is told of [`STANDBY`].
+/// The note for [`STANDBY`].
 const HINT: &str = "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a \
                     cluster by kubectl port-forward -n shop pod/op-b PORT, with the port of its \
                     metrics\n";
@@ -156,7 +157,7 @@ fn answer_without_a_text_is_an_error_with_its_status() {
 
 #[test]
 fn reader_that_goes_away_is_no_failure() {
-    // More than a pipe holds, so it is still being written when the reader goes.
+    // More than a pipe holds, so it is still being written when the reader ends.
     let body = "x".repeat(1 << 20);
     let (url, _asked) = answers("200 OK", &body);
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
@@ -208,7 +209,7 @@ fn operator_that_does_not_answer_is_an_error() {
     assert!(told.starts_with(&format!("error: no operator answers at {url}")), "{told}");
 }
 
-/// Answers one connection with these bytes, whatever it asks, and returns its address.
+/// Answers one connection with these bytes, whatever the request, and returns the address.
 fn answers_with(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -216,7 +217,7 @@ fn answers_with(bytes: &'static [u8]) -> String {
         let (mut stream, _) = listener.accept().expect("a connection");
         let _ = stream.read(&mut [0; 4_096]).expect("a request");
         stream.write_all(bytes).expect("written");
-        // If it closed with unread bytes, the answer could be lost.
+        // Closing with unread bytes could lose the answer.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     address
@@ -243,7 +244,7 @@ fn wrong_scheme_is_told() {
     let expected =
         format!("error: cannot ask https://{plain}: it seems to use no TLS: use http:// ");
     assert!(told.starts_with(&expected), "{told}");
-    // The alert of a TLS server that does not understand what it gets.
+    // The alert of a TLS server that cannot parse what it receives.
     let tls = answers_with(&[21, 3, 3, 0, 2, 2, 50]);
     let told = text(&windlass(&format!("http://{tls}"), &["runs"]).stderr);
     assert!(told.starts_with(&format!("error: cannot ask http://{tls}: it does not")), "{told}");
@@ -279,7 +280,7 @@ fn why_takes_the_forms_of_kubectl() {
         let expected = format!("GET /debug/windlass/story?{expected}&limit=30 ");
         assert!(asked.starts_with(&expected), "{asked}");
     }
-    // Nobody is asked.
+    // No request is sent.
     let told = text(&windlass("http://127.0.0.1:1", &["why", "website"]).stderr);
     assert_eq!(told, "error: the name is missing: use website NAME or website/NAME\n");
 }
@@ -335,7 +336,7 @@ fn tables_have_what_runs_and_waits() {
 
 #[test]
 fn long_answer_is_read() {
-    // More than ureq reads unless it is told to.
+    // Above ureq's default limit.
     let body = "x".repeat(11 << 20);
     let (url, _asked) = answers("200 OK", &body);
     let shown = windlass(&url, &["runs", "-o", "json"]);

@@ -1,4 +1,4 @@
-//! `cargo windlass new` as a program: what it writes, and how it refuses.
+//! `cargo windlass new` as a program: its output, and its refusals.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program as cargo calls it, in a folder. Nobody can be asked.
+/// Runs the program as cargo calls it, in a folder, without a terminal.
 fn windlass(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
     command.arg("windlass").args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What it says when it refuses. Nothing may be written then.
+/// Returns the error of a refused `new`, and checks that nothing was written.
 fn refused(folder: &Path, arguments: &[&str]) -> String {
     let entries = || {
         let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one"));
@@ -67,7 +67,7 @@ fn dependencies_are_those_that_the_template_is_tested_with() {
     assert_eq!(made, tested);
 }
 
-/// What a manifest says of each dependency, with the path of Windlass.
+/// Returns what a manifest says about each dependency, with the path of Windlass.
 fn dependencies(manifest: &Path, package: &str) -> Vec<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,15 +1,15 @@
-//! `cargo windlass rbac --check` for the operators of this repository: their Roles grant what their
-//! tests were seen to do, no more and no less.
+//! `cargo windlass rbac --check` for the operators of this repository: their Roles grant exactly
+//! what their tests do.
 //!
-//! `cargo test` runs within `cargo test` here: of the whole workspace, as outside, so that nothing
-//! is compiled anew. A few tests are enough to see an operator do everything. With all of their
-//! tests, `cargo xtask nightly --only rbac` checks the same.
+//! `cargo test` runs within `cargo test` here, and for the whole workspace, as outside, so that
+//! nothing is compiled again. A few tests are enough to exercise all requests of an operator.
+//! `cargo xtask nightly --only rbac` checks the same with all tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Tests of the operators that show everything they do.
+/// Tests of the operators that send all of their requests.
 const SOME: [&str; 8] = [
     "--",
     "--workspace",
@@ -24,7 +24,7 @@ const SOME: [&str; 8] = [
 const WEBSITE: &str = "../../examples/website-operator";
 const ITS_ROLES: &str = "deploy/rbac.yaml";
 
-/// What `cargo windlass add` made, with webhooks and two versions.
+/// The recorded output of `cargo windlass add`, with webhooks and two versions.
 const ADDED: &str = "template-added";
 
 const TEMPLATE: &str = "template-check";
@@ -34,12 +34,12 @@ fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// `cargo windlass rbac --check` in a folder, about a file of Roles.
+/// Runs `cargo windlass rbac --check` in a folder, for a file of Roles.
 fn check(operator: &str, file: &Path, tests: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
     command.args(["windlass", "rbac", "--check", "--file"]).arg(file).args(tests);
     command.current_dir(folder(operator));
-    // What cargo says of this test. Build scripts that look at it would run anew.
+    // Cargo's variables for this test. Build scripts that depend on them would run again.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

@@ -1,4 +1,5 @@
-//! `cargo windlass rbac` as a program. What stands in for cargo notes what a test would have noted.
+//! `cargo windlass rbac` as a program. A stand-in for cargo records what a test would have
+//! recorded.
 #![cfg(unix)]
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A test that has seen one request.
+/// A test that has sent one request.
 const SEEN: &str = r#"#!/bin/sh
 echo '{"version":1,"kind":"request","verb":"get","target":{"group":"","plural":"pods",
 "namespace":"a"},"sender":"operator","outcome":"unanswered"}' | tr -d '\n' \
@@ -46,7 +47,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The file that `--write` makes in a folder with these manifests.
+/// Returns the file that `--write` creates in a folder with these manifests.
 fn written(manifests: &[(&str, &str)]) -> String {
     let folder = operator(SEEN);
     for (name, text) in manifests {
@@ -77,7 +78,7 @@ fn account_is_that_of_the_deployment() {
     assert!(made.contains(account), "{made}");
     assert!(!made.contains("shop-operator"), "{made}");
 
-    // It is not made twice.
+    // It is not created twice.
     let account = "kind: ServiceAccount\nmetadata: {name: keeper, namespace: shops}\n";
     let made = written(&[("operator.yaml", DEPLOYMENT), ("account.yaml", account)]);
     assert!(!made.contains("kind: ServiceAccount\nmetadata"), "{made}");

@@ -1,4 +1,4 @@
-//! The embedded API server beside kube-apiserver with etcd.
+//! The embedded API server, compared with kube-apiserver and etcd.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -96,7 +96,7 @@ const fn at_most(
     Bound { case, who, metric, peers, limit: Limit::AtMost(limit) }
 }
 
-/// How many watchers and updates a case has.
+/// Returns how many watchers and updates a case has.
 fn fanout(case: &str) -> Option<(u32, u32)> {
     match case {
         "fanout-w1" => Some((1, 1000)),
@@ -114,16 +114,16 @@ fn items(case: &str, _who: &str, objects: u32) -> u32 {
     }
 }
 
-/// Runs one process for each run. Lists need servers that were filled before.
+/// Runs one process for each run. Lists need filled servers.
 #[derive(Debug)]
 struct Servers {
     program: String,
     objects: u32,
-    /// They are there only while lists are measured, so that they do not disturb the other cases.
+    /// They run only while lists are measured, so that they do not disturb the other cases.
     filled: Vec<Filled>,
 }
 
-/// A filled server, which its process holds.
+/// A filled server, which a separate process runs.
 #[derive(Debug)]
 struct Filled {
     who: String,
@@ -131,7 +131,7 @@ struct Filled {
     _process: Helper,
 }
 
-/// How to reach and to measure a server.
+/// The address of a server, and the processes to measure.
 #[derive(Debug, Deserialize)]
 struct Access {
     kubeconfig: String,
@@ -143,7 +143,7 @@ impl Servers {
         Self { program: programs.rust("bench"), objects, filled: Vec::new() }
     }
 
-    /// The arguments of one run.
+    /// Returns the arguments of one run.
     fn arguments(&mut self, case: &str, who: &str) -> Result<Vec<String>> {
         let words = if let Some((watchers, updates)) = fanout(case) {
             format!("fanout --who {who} --watchers {watchers} --updates {updates}")
@@ -162,7 +162,7 @@ impl Servers {
         Ok(arguments)
     }
 
-    /// The access to the filled server, which is started and filled the first time.
+    /// Returns the access to the filled server, which the first call starts and fills.
     fn filled(&mut self, who: &str) -> Result<&Access> {
         if !self.filled.iter().any(|server| server.who == who) {
             println!("==> fill the {who} server: {} ConfigMaps", grouped(self.objects));
@@ -191,7 +191,7 @@ impl Driver for Servers {
 }
 
 impl Access {
-    /// The arguments that let a run use this server.
+    /// Returns the arguments with which a run uses this server.
     fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--kubeconfig".to_owned(), self.kubeconfig.clone()];
         for pid in &self.pids {
@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn every_case_has_its_arguments() {
-        // `echo` stands for the program; a list asks it to hold a server, and it prints no access.
+        // `echo` stands for the program; for a list it is asked to run a server, and prints no
+        // access.
         let mut servers = Servers { program: "echo".to_owned(), objects: 1000, filled: Vec::new() };
         let mut arguments = |case, who| servers.arguments(case, who).map(|words| words.join(" "));
         assert_eq!(arguments("start", "in-process").expect("a case"), "start --who in-process");

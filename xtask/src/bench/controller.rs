@@ -1,5 +1,5 @@
-//! The controllers beside those of controller-runtime and kube-runtime, on a real kube-apiserver.
-//! `bench/controller/README.md` describes the cases and the contestants.
+//! The controllers, compared with those of controller-runtime and kube-runtime, on a real
+//! kube-apiserver. `bench/controller/README.md` describes the cases and the contestants.
 
 use super::stage::Stage;
 use super::suite::{Bound, Column, Limit, Section, Suite};
@@ -24,7 +24,7 @@ const PEERS: &[&str] = &["controller-runtime", "kube-runtime"];
 
 const WHOS: &[&str] = &["controller-runtime", "kube-runtime", "windlass"];
 
-/// And ours with all metrics of the manager.
+/// The contestants, and ours with all metrics of the manager.
 const WHOS_MEASURED: &[&str] =
     &["controller-runtime", "kube-runtime", "windlass", "windlass-metrics"];
 
@@ -91,7 +91,7 @@ const fn at_most(case: &'static str, metric: &'static str, limit: f64) -> Bound 
     Bound { case, who: "windlass", metric, peers: PEERS, limit: Limit::AtMost(limit) }
 }
 
-/// What metrics may cost, beside ours without them.
+/// The limit for the cost of metrics, relative to ours without them.
 const fn metrics_at_most(case: &'static str, metric: &'static str, limit: f64) -> Bound {
     let peers = &["windlass"];
     Bound { case, who: "windlass-metrics", metric, peers, limit: Limit::AtMost(limit) }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 #[derive(Debug)]
 pub(super) struct Helper {
     child: Child,
-    /// Always there until the drop.
+    /// `Some` until the drop.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }

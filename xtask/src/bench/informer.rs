@@ -1,4 +1,4 @@
-//! The informers beside those of client-go, controller-runtime and kube-runtime, on a real
+//! The informers, compared with those of client-go, controller-runtime and kube-runtime, on a real
 //! kube-apiserver. `bench/informer/README.md` describes the cases and the contestants.
 
 use super::results::PEAK_TO_RESIDENT;

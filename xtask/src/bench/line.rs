@@ -1,6 +1,6 @@
-//! One measured value as one line of JSON: what the programs print, and what `--json` writes.
+//! A measured value as one line of JSON, as the programs print it and `--json` writes it.
 //!
-//! The form is the same for every suite, so that one file can hold the lines of several runs:
+//! The format is the same for every suite, so that one file can hold the lines of several runs:
 //! `{"suite":"queue","case":"backlog","who":"windlass","metric":"throughput","value":12345678.9}`.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct Line {
 /// The metrics of one contestant in one run, by name.
 pub(super) type Measured = BTreeMap<String, f64>;
 
-/// Reads the output of a run of `case` for all of `whos`. The result is in the order of `whos`.
+/// Parses the output of a run of `case` for all of `whos`. The result is in the order of `whos`.
 ///
 /// # Errors
 /// If a line is not a [`Line`], is about something else, repeats a metric, or has a negative value.

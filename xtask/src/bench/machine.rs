@@ -1,4 +1,4 @@
-//! The machine of a run: what it is, and how much of it others used meanwhile.
+//! The machine of a run: a description, and how much CPU time others took.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use super::suite::Suite;
 use super::table::grouped;
 use crate::process::CommandLine;
 
-/// What a reader has to know about a run: the machine, the tools, the size and the rounds.
+/// Describes a run for the reader: the machine, the tools, the size and the rounds.
 ///
 /// # Errors
 /// If a toolchain is missing.
@@ -28,7 +28,7 @@ pub(super) fn describe(suite: &Suite, with_go: bool, size: u32, rounds: u32) -> 
     Ok(parts.join("; "))
 }
 
-/// The processor and how many threads it runs at once, like `Intel(R) Xeon(R) Processor, 2 cores`.
+/// Returns the processor and its number of threads, such as `Intel(R) Xeon(R) Processor, 2 cores`.
 fn processor() -> String {
     // Systems other than Linux lack the file; the rest of the line is still useful.
     let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -47,24 +47,24 @@ fn version(program: &str, arguments: &[&str], folder: &str) -> Result<String> {
     Ok(output.trim().to_owned())
 }
 
-/// How much of the wanted CPU time others took during each run. On a virtual machine these are
-/// other machines on the same hardware.
+/// The share of CPU time that others took during each run. On a virtual machine these are other
+/// machines on the same hardware.
 #[derive(Debug, Default)]
 pub(super) struct OtherLoad {
     percents: Vec<f64>,
 }
 
-/// CPU time since the start of the machine, in units of its own.
+/// CPU time since boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
-    /// What was used here, and what was stolen.
+    /// The used and the stolen time.
     wanted: u64,
-    /// What others got instead.
+    /// The stolen time.
     stolen: u64,
 }
 
 impl OtherLoad {
-    /// Does the work, and notes how much others took meanwhile.
+    /// Runs `work`, and records how much others took meanwhile.
     pub(super) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let before = Times::now();
         let result = work();
@@ -91,14 +91,15 @@ impl fmt::Display for OtherLoad {
 }
 
 impl Times {
-    /// `None` if the system does not tell.
+    /// Returns `None` if the system does not report it.
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
     fn parse(statistics: &str) -> Option<Self> {
         let line = statistics.lines().find(|line| line.starts_with("cpu "))?;
-        // user, nice, system, idle, iowait, irq, softirq, steal; the rest is part of the first two.
+        // user, nice, system, idle, iowait, irq, softirq, steal; the others are included in the
+        // first two.
         let times: Vec<u64> =
             line.split_whitespace().skip(1).take(8).map_while(|time| time.parse().ok()).collect();
         let stolen = *times.get(7)?;

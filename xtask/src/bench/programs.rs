@@ -1,4 +1,4 @@
-//! The programs of a suite: building them, and where they are.
+//! Building and finding the programs of a suite.
 
 use std::env::consts::EXE_SUFFIX;
 
@@ -19,10 +19,10 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Builds the programs in release.
+    /// Builds the programs in release mode.
     ///
     /// # Errors
-    /// If one does not build.
+    /// If a program does not build.
     pub(super) fn build(
         suite: &'static str,
         packages: &[&'static str],
@@ -46,12 +46,12 @@ impl Programs {
         Ok(programs)
     }
 
-    /// The path of a Rust program, given the last part of its name.
+    /// Returns the path of a Rust program, given the last part of its name.
     pub(super) fn rust(&self, name: &str) -> String {
         self.target.join(format!("release/{}-{name}{EXE_SUFFIX}", self.suite)).into_string()
     }
 
-    /// The path of the program that runs a contestant: the Go program or this Rust program.
+    /// Returns the path of the program that runs a contestant: the Go program or this Rust program.
     pub(super) fn of(&self, who: &str, name: &str) -> String {
         if is_go(who) { self.go() } else { self.rust(name) }
     }
@@ -66,7 +66,7 @@ impl Programs {
     }
 }
 
-/// The folder of the Go module of a suite.
+/// Returns the folder of the Go module of a suite.
 pub(super) fn go_folder(suite: &str) -> String {
     format!("bench/{suite}-go")
 }

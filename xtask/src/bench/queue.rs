@@ -1,4 +1,4 @@
-//! The work queue beside those of client-go and controller-runtime.
+//! The work queue, compared with those of client-go and controller-runtime.
 
 use anyhow::{Result, ensure};
 
@@ -67,7 +67,8 @@ adds every key ten times. controller-runtime gets a tenth of the keys, so its me
     },
 ];
 
-/// The windlass variants: `Arc<str>` keys, interned keys, and these with all features of the queue.
+/// The Windlass variants: `Arc<str>` keys, interned keys, and interned keys with all features of
+/// the queue.
 const WHOS: &[&str] =
     &["client-go", "controller-runtime", "windlass-arcstr", "windlass", "windlass-full"];
 
@@ -113,13 +114,13 @@ const fn throughput(
     Bound { case, who, metric: "throughput", peers, limit: Limit::AtLeast(limit) }
 }
 
-/// controller-runtime's queue is slow: with all keys it would take most of the time of a run.
+/// controller-runtime's queue is slow: with all keys it would take most of a run.
 const FEWER_KEYS: u32 = 10;
 
-/// The dup cases add a tenth of the keys ten times, also with the fewer keys of controller-runtime.
+/// The dup cases add a tenth of the keys ten times, even with the fewer keys of controller-runtime.
 const KEYS_STEP: u32 = 10 * FEWER_KEYS;
 
-/// Reads the number of keys from the command line.
+/// Parses the number of keys on the command line.
 ///
 /// # Errors
 /// If it is not a multiple of 100.

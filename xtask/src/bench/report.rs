@@ -1,10 +1,10 @@
-//! The tables that a person reads: the medians of every section, and the bounds.
+//! The printed tables: the medians of every section, and the bounds.
 
 use super::results::{Results, Spread};
 use super::suite::{Bound, Chosen, Limit, Suite};
 use super::table::{Align, Table, grouped, number};
 
-/// The medians of a section, with the ratios to the base of the suite.
+/// Returns the medians of a section, with the ratios to the base of the suite.
 pub(super) fn medians(suite: &Suite, chosen: &Chosen, results: &Results) -> String {
     let section = chosen.section;
     let mut headings = vec![(Align::Left, "case"), (Align::Left, "who")];
@@ -34,7 +34,7 @@ pub(super) fn medians(suite: &Suite, chosen: &Chosen, results: &Results) -> Stri
     format!("{table}{}", section.note)
 }
 
-/// How to read the medians.
+/// Explains how to read the medians.
 pub(super) fn explanation(suite: &Suite, rounds: u32) -> String {
     format!(
         "Medians of {rounds} rounds; every value is from a process of its own.\n\
@@ -43,7 +43,7 @@ pub(super) fn explanation(suite: &Suite, rounds: u32) -> String {
     )
 }
 
-/// The bounds that were measured, each with the value and by how much it was missed.
+/// Returns the measured bounds, each with its value and by how much it was missed.
 pub(super) fn bounds(suite: &Suite, results: &Results, size: u32) -> String {
     let headings = ["case", "who", "metric", "compared with"].map(|text| (Align::Left, text));
     let numbers = ["bound", "is", "rounds"].map(|text| (Align::Right, text));
@@ -76,7 +76,7 @@ pub(super) fn bounds(suite: &Suite, results: &Results, size: u32) -> String {
     format!("{table}{note}")
 }
 
-/// How many bounds were held and how many were missed. The rest were not measured.
+/// Returns how many bounds were held and how many were missed. The rest were not measured.
 pub(super) fn score(suite: &Suite, results: &Results) -> (usize, usize) {
     let measured = suite.bounds.iter().filter_map(|bound| Some((bound, bound.measured(results)?)));
     let (held, missed): (Vec<_>, Vec<_>) =
@@ -85,14 +85,15 @@ pub(super) fn score(suite: &Suite, results: &Results) -> (usize, usize) {
 }
 
 impl Bound {
-    /// The value to judge, and the best peer if it is a ratio. `None` if it was not measured.
+    /// Returns the value to judge, and the best peer if it is a ratio. `None` if it was not
+    /// measured.
     fn measured(&self, results: &Results) -> Option<(Option<&'static str>, Spread)> {
         if self.peers.is_empty() {
             return Some((None, results.values(self.case, self.who, self.metric)?));
         }
         let ratio = |peer| results.ratios(self.case, self.who, peer, self.metric);
         let ratios = self.peers.iter().filter_map(|&peer| Some((Some(peer), ratio(peer)?)));
-        // The best peer is the one that makes the bound hardest to hold.
+        // The best peer is the one with which the bound is hardest to hold.
         ratios.max_by(|(_, a), (_, b)| match self.limit {
             Limit::AtLeast(_) => b.median.total_cmp(&a.median),
             Limit::AtMost(_) => a.median.total_cmp(&b.median),
@@ -101,7 +102,7 @@ impl Bound {
 }
 
 impl Limit {
-    /// By which share of the limit the value misses it; `None` if it holds.
+    /// Returns by which fraction of the limit the value misses it; `None` if it holds.
     fn missed_by(self, value: f64) -> Option<f64> {
         let share = match self {
             Self::AtLeast(limit) => (limit - value) / limit,
@@ -116,7 +117,7 @@ mod tests {
     use super::super::controller::SUITE;
     use super::*;
 
-    /// One round in which each contestant needs this much of everything.
+    /// One round in which each contestant uses this much of everything.
     fn results(needs: &[(&'static str, f64)]) -> Results {
         let mut results = Results::default();
         for section in SUITE.sections {
@@ -130,7 +131,8 @@ mod tests {
         results
     }
 
-    /// The first line that has all these words, with one blank between its words.
+    /// Returns the first line that contains all these words, with its whitespace reduced to single
+    /// spaces.
     fn line(text: &str, words: &[&str]) -> String {
         let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let line = lines.find(|line| words.iter().all(|word| line.contains(word)));

@@ -1,4 +1,4 @@
-//! What the rounds measured, and how two contestants compare.
+//! The results of the rounds, and how two contestants are compared.
 //!
 //! Contestants are compared within a round, where they ran seconds apart, and the median of these
 //! ratios counts. If the machine slows down for a minute, it slows both down. The ratio of two
@@ -11,7 +11,7 @@ use super::line::{Line, Measured};
 /// How many keys, objects or events a run handled.
 pub(super) const ITEMS: &str = "items";
 
-/// CPU time for each of these.
+/// CPU time per item.
 pub(super) const CPU_NS_PER_ITEM: &str = "cpu_ns_per_item";
 
 /// The peak memory as a multiple of the resident memory of the same process.
@@ -23,7 +23,7 @@ pub(super) struct Results {
     rounds: BTreeMap<(&'static str, &'static str), Vec<Measured>>,
 }
 
-/// The values of all rounds in brief.
+/// A summary of the values of all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -32,7 +32,7 @@ pub(super) struct Spread {
 }
 
 impl Results {
-    /// Adds the metrics of a round, and those that follow from them.
+    /// Adds the metrics of a round, and those derived from them.
     pub(super) fn add(
         &mut self,
         case: &'static str,
@@ -52,12 +52,12 @@ impl Results {
         self.rounds.entry((case, who)).or_default().push(measured);
     }
 
-    /// The values of a metric, or `None` if it was not measured in every round.
+    /// Returns the values of a metric, or `None` if it was not measured in every round.
     pub(super) fn values(&self, case: &str, who: &str, metric: &str) -> Option<Spread> {
         Spread::of(&self.by_round(case, who, metric)?)
     }
 
-    /// The ratios of `who` to `other`, or `None` if the two cannot be compared.
+    /// Returns the ratios of `who` to `other`, or `None` if the two cannot be compared.
     pub(super) fn ratios(
         &self,
         case: &str,
@@ -76,7 +76,7 @@ impl Results {
         Spread::of(&ratios)
     }
 
-    /// The medians of everything as lines.
+    /// Returns the medians of everything as lines.
     pub(super) fn medians(&self, suite: &str) -> Vec<Line> {
         let mut lines = Vec::new();
         for ((case, who), rounds) in &self.rounds {
@@ -95,7 +95,7 @@ impl Results {
     }
 
     fn by_round(&self, case: &str, who: &str, metric: &str) -> Option<Vec<f64>> {
-        // The keys are `'static`, so a shorter borrow cannot look one up.
+        // The keys are `'static`, so they cannot be looked up with a shorter borrow.
         let mut all = self.rounds.iter();
         let (_, rounds) = all.find(|((c, w), _)| *c == case && *w == who)?;
         rounds.iter().map(|round| round.get(metric).copied()).collect()
@@ -103,7 +103,7 @@ impl Results {
 }
 
 impl Spread {
-    /// `None` without values, or if one is not finite, as after a division by zero.
+    /// Returns `None` without values, or if one is not finite, as after a division by zero.
     fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -117,7 +117,7 @@ impl Spread {
 mod tests {
     use super::*;
 
-    /// One round per number, with throughput, CPU seconds and peak memory of that number.
+    /// Adds one round per number, with throughput, CPU seconds and peak memory of that number.
     fn add(results: &mut Results, who: &'static str, items: u32, rounds: &[f64]) {
         for &value in rounds {
             let metrics = ["throughput", "cpu_s", "peak_mb"];

@@ -1,4 +1,4 @@
-//! Runs a suite: builds its programs, runs the rounds, and prints what they measured.
+//! Runs a suite: builds its programs, runs the rounds, and prints the results.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -67,7 +67,7 @@ fn measure(
     let mut load = OtherLoad::default();
     for Chosen { section, cases, whos } in chosen {
         for round in 0..rounds {
-            // Every round begins with another contestant: the first one may find a colder server.
+            // Every round begins with a different contestant: the first may get a colder server.
             let first = round as usize % whos.len();
             let whos = [&whos[first..], &whos[..first]].concat();
             for &case in cases {
@@ -89,7 +89,7 @@ fn measure(
     Ok(results)
 }
 
-/// Reads the output of a run, which must have every metric that the columns show.
+/// Parses the output of a run, which must have every metric of the columns.
 fn read(
     output: &str,
     suite: &Suite,
@@ -122,7 +122,8 @@ fn failure(suite: &Suite, size: u32, case: &str, whos: &[&str]) -> String {
     )
 }
 
-/// Fails before the long run if the file cannot be written after it. Its content stays until then.
+/// Fails before the long run if the file cannot be written afterwards. Its content is kept until
+/// then.
 fn check_writable(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().create(true).append(true).open(path);
     opened.with_context(|| format!("--json: {} cannot be written", path.display()))?;
@@ -147,7 +148,7 @@ mod tests {
     use super::super::controller::SUITE;
     use super::*;
 
-    /// Answers every run with the metrics of the suite, and remembers what was run.
+    /// Answers every run with the metrics of the suite, and records it.
     #[derive(Default)]
     struct Recorder {
         runs: Vec<String>,

@@ -1,5 +1,5 @@
-//! The driver of the informer and controller suites: a process that holds a filled kube-apiserver,
-//! and measures contestants on it.
+//! The driver of the informer and controller suites: a process that runs a filled kube-apiserver,
+//! and measures contestants against it.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -1,6 +1,6 @@
-//! A suite as data: what is run, how it is shown, and which bounds apply.
+//! A suite as data: what is run, how it is displayed, and which bounds apply.
 //!
-//! Cases, contestants and metrics are known by the names that the programs in `bench/` use.
+//! Cases, contestants and metrics have the names that the programs in `bench/` use.
 
 use anyhow::{Result, ensure};
 
@@ -11,21 +11,22 @@ use super::programs::Programs;
 pub(super) struct Suite {
     /// The name of the subcommand, and of the suite in the JSON lines.
     pub(super) name: &'static str,
-    /// What the size of a run counts, which is also the name of the option for it.
+    /// The unit of a run's size, which is also the name of the option for it.
     pub(super) unit: &'static str,
-    /// The size that the bounds are meant for. In small runs, fixed costs weigh more.
+    /// The size for which the bounds are defined. In small runs, fixed costs weigh more.
     pub(super) size: u32,
-    /// How many rounds there are by default.
+    /// The default number of rounds.
     pub(super) rounds: u32,
-    /// The contestant that the ratios in the tables compare with.
+    /// The contestant that the ratios in the tables refer to.
     pub(super) base: &'static str,
     pub(super) sections: &'static [Section],
     pub(super) bounds: &'static [Bound],
-    /// How many keys, objects or events a contestant handles in a case, given the size of the run.
+    /// Returns how many keys, objects or events a contestant handles in a case, given the size of
+    /// the run.
     pub(super) items: fn(case: &str, who: &str, size: u32) -> u32,
     /// The packages that cargo builds for it.
     pub(super) packages: &'static [&'static str],
-    /// Starts what runs the contestants, given the size of the run.
+    /// Starts the driver that runs the contestants, given the size of the run.
     pub(super) start: fn(Programs, u32) -> Result<Box<dyn Driver>>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Section {
 pub(super) struct Column {
     pub(super) heading: &'static str,
     pub(super) metric: &'static str,
-    /// The shown value is the metric divided by this.
+    /// The displayed value is the metric divided by this.
     pub(super) unit: f64,
     pub(super) decimals: usize,
     /// Whether the next column shows the ratio to the base.
@@ -80,7 +81,7 @@ pub(super) trait Driver {
     fn run(&mut self, case: &str, whos: &[&str]) -> Result<String>;
 }
 
-/// What a run takes from a section.
+/// The chosen part of a section.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) section: &'static Section,
@@ -89,8 +90,8 @@ pub(super) struct Chosen {
 }
 
 impl Suite {
-    /// The cases whose names contain one of `parts`, for the contestants in `names`; an empty list
-    /// chooses all.
+    /// Returns the cases whose names contain one of `parts`, for the contestants in `names`. An
+    /// empty list selects all.
     ///
     /// # Errors
     /// If a part or a name matches nothing, or if nothing is left to run.

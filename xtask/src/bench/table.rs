@@ -1,4 +1,4 @@
-//! Columns of text, as wide as their widest cell; and how numbers are written in them.
+//! Columns of text, as wide as their widest cell, and the formatting of numbers.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number with its decimals, or a dash if there is none. Whole numbers are [`grouped`].
+/// Formats a number with decimals, or a dash if there is none. Whole numbers are [`grouped`].
 pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
     match value {
         None => "-".to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// A whole number with a comma after every thousand: `1,000,000`.
+/// Formats a whole number with a comma after every thousand: `1,000,000`.
 pub(super) fn grouped(count: impl fmt::Display) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! Runs cargo-deny in a pinned version, and installs it into the cache folder if it is missing.
+//! Runs a pinned version of cargo-deny, and installs it into the cache folder if it is missing.
 
 use std::env::consts::EXE_SUFFIX;
 
@@ -10,8 +10,8 @@ use crate::process::CommandLine;
 /// Pinned, so that every machine checks the same rules.
 const VERSION: &str = "0.20.2";
 
-/// What is checked. Advisories are left out because their database needs the network; the GitHub
-/// workflow checks them.
+/// The checks to run. Advisories are not among them because their database needs the network; the
+/// GitHub workflow checks them.
 const CHECKS: [&str; 3] = ["bans", "licenses", "sources"];
 
 /// Checks the workspace against `deny.toml`.

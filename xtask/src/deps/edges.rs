@@ -1,8 +1,8 @@
-//! The edges between our crates: which of them may use which.
+//! The edges between our crates: which may depend on which.
 //!
-//! A crate may use the crates that [`LAYERS`] lists for it, and no other crate of ours.
-//! Dev-dependencies are free. Members that are not published (benchmarks, examples, whole-system
-//! tests, this program) may use every layer, but no layer may use them.
+//! A crate may use the crates of ours that [`LAYERS`] lists for it, and no others. Dev-dependencies
+//! are not restricted. Unpublished members (benchmarks, examples, whole-system tests, this program)
+//! may use every layer, but no layer may use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand};
 
 use crate::process;
 
-/// One of our crates, and what it may depend on.
+/// One of our crates, and its allowed dependencies.
 struct Layer {
     name: &'static str,
     /// The crates of ours that it may use.
     uses: &'static [&'static str],
-    /// The crates of others that it must not use, directly or through another crate.
+    /// The external crates that it must not use, directly or through another crate.
     never: &'static [&'static str],
 }
 
@@ -82,14 +82,14 @@ const LAYERS: &[Layer] = &[
     },
 ];
 
-/// The store knows the types of Kubernetes, but never calls a server.
+/// The store uses the Kubernetes types, but never calls a server.
 const CLIENT: &[&str] = &["kube-client"];
 
-/// The queue is also for programs that have nothing to do with Kubernetes.
+/// The queue is also for programs without Kubernetes.
 const KUBERNETES: &[&str] = &["kube-client", "kube-core", "kube-derive", "kube", "k8s-openapi"];
 
-/// All crates of the workspace by name, with all features on. Several versions of a crate count as
-/// one.
+/// All crates of the workspace by name, with all features enabled. Several versions of a crate
+/// count as one.
 #[derive(Debug, Default)]
 struct Graph {
     crates: BTreeMap<String, Crate>,
@@ -126,8 +126,8 @@ pub(super) fn check() -> Result<()> {
     bail!("{} edges between crates are not allowed (see above)", problems.len());
 }
 
-/// One text for every edge that is not allowed, and for every published crate that [`LAYERS`]
-/// lacks.
+/// Returns one text for every edge that is not allowed, and for every published crate that is
+/// missing in [`LAYERS`].
 fn problems(graph: &Graph) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, member) in graph.crates.iter().filter(|(_, member)| member.is_member) {
@@ -158,7 +158,7 @@ fn problems(graph: &Graph) -> Vec<String> {
 
 impl Graph {
     /// # Errors
-    /// If the metadata lacks the resolved graph, or if that names an unknown package.
+    /// If the metadata has no resolved graph, or if the graph names an unknown package.
     fn from_metadata(metadata: &Metadata) -> Result<Self> {
         let mut graph = Self::default();
         for package in &metadata.packages {
@@ -182,7 +182,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The names of all crates that `name` uses, directly or through other crates.
+    /// Returns the names of all crates that `name` uses, directly or through other crates.
     fn all_below(&self, name: &str) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         let mut waiting = vec![name];
@@ -201,7 +201,8 @@ impl Graph {
 mod tests {
     use super::*;
 
-    /// A graph of published members, and of one crate of others for every name that ends in `*`.
+    /// Builds a graph of published members, and of one external crate for every name that ends in
+    /// `*`.
     fn graph(crates: &[(&str, &[&str])]) -> Graph {
         let mut graph = Graph::default();
         for (name, uses) in crates {

@@ -1,8 +1,8 @@
-//! The public items of a crate, read from its sources: by the shortest path that leads to each,
-//! with fields, variants and methods.
+//! The public items of a crate, read from its sources: the shortest path to each, with fields,
+//! variants and methods.
 //!
-//! It knows as much of Rust's modules as kube-runtime uses: files, inline modules, and `pub use`
-//! with groups and names of their own. Globs are not followed, and neither are other crates.
+//! It supports the subset of Rust's modules that kube-runtime uses: files, inline modules, and `pub
+//! use` with groups and renames. Globs and other crates are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,24 +13,24 @@ use syn::{Attribute, Ident, ImplItem, Item, TraitItem, Type, UseTree, Visibility
 
 #[derive(Default)]
 struct Module {
-    /// Public or not: a `pub use` may name it.
+    /// All modules, with whether they are public: a `pub use` may name a private one.
     modules: BTreeMap<String, (bool, Module)>,
-    /// Public items, and the names of their public members.
+    /// Public items, with the names of their public members.
     items: BTreeMap<String, BTreeSet<String>>,
-    /// What `pub use` imports: the name, and the path from here.
+    /// The imports of `pub use`: the name, and the path from here.
     imports: Vec<(String, Vec<String>)>,
 }
 
-/// Every public item and member, sorted.
+/// Returns every public item and member, sorted.
 pub(super) fn identifiers(sources: &Path) -> Result<Vec<String>> {
     Ok(Module::read(&sources.join("lib.rs"), sources)?.public())
 }
 
-/// By where an item is defined: the shortest public path to it, and its members.
+/// By the path of an item's definition: the shortest public path to it, and its members.
 type Found<'a> = BTreeMap<Vec<String>, (String, &'a BTreeSet<String>)>;
 
 impl Module {
-    /// Everything that is public in the root of a crate.
+    /// Returns everything that is public in the root of a crate.
     fn public(&self) -> Vec<String> {
         let mut found = Found::new();
         self.expose(self, &[], &[], &mut found);
@@ -97,7 +97,7 @@ impl Module {
                     }
                     _ => None,
                 });
-                // The type comes first in each of their files.
+                // In kube-runtime's files, the type precedes its `impl` blocks.
                 if let Some(members) = self.items.get_mut(&of.ident.to_string()) {
                     members.extend(methods);
                 }
@@ -134,7 +134,7 @@ impl Module {
         }
     }
 
-    /// Finds everything that is public in the module `here`, which users know as `public`.
+    /// Finds everything that is public in the module `here`, which has the public path `public`.
     fn expose<'a>(
         &'a self,
         root: &'a Self,
@@ -156,8 +156,8 @@ impl Module {
         }
     }
 
-    /// Follows an absolute path from the module at its `depth`: the name at its end may be an item,
-    /// a module, or an import, and two of them at once.
+    /// Follows an absolute path from the module at `depth`. Its last name may be an item, a module,
+    /// or an import, or two of these.
     fn reach<'a>(
         &'a self,
         root: &'a Self,
@@ -199,7 +199,7 @@ fn note<'a>(
     }
 }
 
-/// A path of a `use` in the module `here`, from the root.
+/// Converts the path of a `use` in the module `here` to a path from the root.
 fn absolute(here: &[String], path: &[String]) -> Vec<String> {
     match path[0].as_str() {
         "crate" => path[1..].to_vec(),

@@ -1,7 +1,7 @@
-//! The programs of a control plane, and how each is built.
+//! The programs of a control plane, and their build commands.
 //!
-//! The modules under `xtask/kube` name nothing but these programs, so their go.sum covers all that
-//! they are made of; `-mod=readonly` refuses whatever is not in it.
+//! The modules under `xtask/kube` require only these programs, so their go.sum files cover all of
+//! their dependencies; `-mod=readonly` rejects everything else.
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -9,21 +9,21 @@ use clap::ValueEnum;
 use super::release::Release;
 use crate::process::CommandLine;
 
-/// One program, in the order in which they are built: the quick one first.
+/// One program, in build order: the fastest build first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Binary {
     /// The store.
     Etcd,
     /// The API server.
     KubeApiserver,
-    /// Namespace deletion, garbage collection, workloads.
+    /// The controllers: namespace deletion, garbage collection, workloads.
     KubeControllerManager,
-    /// The command line client, for tests that type what people type.
+    /// The command line client, for tests of kubectl commands.
     Kubectl,
 }
 
 impl Binary {
-    /// The name of the file, and the one that the command line takes.
+    /// Returns the name of the file, which is also its name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -33,7 +33,7 @@ impl Binary {
         }
     }
 
-    /// How long a build takes with two cores and nothing cached, as measured.
+    /// Returns the measured duration of a build with two cores and nothing cached.
     pub(super) fn expected_duration(self) -> &'static str {
         match self {
             Self::Etcd => "about 40 s",
@@ -43,7 +43,7 @@ impl Binary {
         }
     }
 
-    /// What asks it for its version.
+    /// Returns the arguments that make it print its version.
     pub(super) fn version_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager => &["--version"],
@@ -51,7 +51,7 @@ impl Binary {
         }
     }
 
-    /// The first line that it prints when asked for its version.
+    /// Returns the first line that it prints for its version.
     pub(super) fn version_line(self, release: &Release) -> String {
         match self {
             Self::Etcd => format!("etcd Version: {}", release.etcd),
@@ -62,7 +62,7 @@ impl Binary {
         }
     }
 
-    /// The command that builds the program into the file at `path`.
+    /// Returns the command that builds the program into the file at `path`.
     pub(super) fn build(self, release: &Release, path: &str) -> CommandLine {
         let linker_flags = self.linker_flags(release);
         let arguments =
@@ -70,10 +70,10 @@ impl Binary {
         self.go(release, &arguments)
     }
 
-    /// Lets Go judge whether it can build the module.
+    /// Checks whether Go can build the module.
     ///
     /// # Errors
-    /// If there is no Go, or if it is too old; the error says how to get one, and how to do
+    /// If there is no Go, or if it is too old; the error says how to get one, and what to do
     /// without.
     pub(super) fn check_toolchain(self, release: &Release) -> Result<()> {
         self.go(release, &["list", "-m"]).capture().map(drop).with_context(how_to_get)
@@ -97,7 +97,7 @@ impl Binary {
         }
     }
 
-    /// Symbols are left out, which halves the files; Kubernetes has its version from here.
+    /// Omitting symbols halves the files; Kubernetes gets its version from these flags.
     fn linker_flags(self, release: &Release) -> String {
         if self == Self::Etcd {
             return "-s -w".to_owned();
@@ -114,8 +114,8 @@ impl Binary {
         format!("-s -w {}", values.join(" "))
     }
 
-    /// A Go command in the module's folder, free of what a person may have set for other projects:
-    /// flags, a workspace, another target. Where modules come from stays theirs to say.
+    /// Returns a Go command in the module's folder, without Go settings from the environment:
+    /// flags, a workspace, another target. Only the proxy settings are kept.
     fn go(self, release: &Release, arguments: &[&str]) -> CommandLine {
         CommandLine::new("go", arguments)
             .in_folder(self.folder(release))

@@ -1,4 +1,4 @@
-//! A sign of life from a command that says nothing for minutes.
+//! Progress messages for a command that prints nothing for minutes.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::process::Stopwatch;
 
-/// Often enough that nobody thinks it hangs, seldom enough that a log stays short.
+/// Short enough that nobody thinks it hangs, long enough that a log stays short.
 const INTERVAL: Duration = Duration::from_secs(15);
 
-/// Does the `work`, and says now and then for how long it has been going on.
+/// Runs `work`, and regularly prints how long it has been running.
 pub(super) fn shown<T>(name: &str, work: impl FnOnce() -> T) -> T {
     let watch = Stopwatch::start();
     let (under_way, is_over) = mpsc::channel::<()>();

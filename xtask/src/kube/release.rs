@@ -1,10 +1,10 @@
-//! Which versions of Kubernetes and etcd are built: those of the go.mod files, and nowhere else.
+//! The versions of Kubernetes and etcd to build, which only the go.mod files define.
 //!
 //! There is one module for our version of Kubernetes, and one for each older minor version that the
-//! nightly tier tests with. All of them run with the same etcd.
+//! nightly tier tests with. All of them use the same etcd.
 //!
-//! `windlass-testkit` has to know them too, to look in the right folder, and this program shall not
-//! need an API server to compile; so its constants are a copy, and a test here compares them.
+//! `windlass-testkit` needs the versions, too, to find the folder, and this program should compile
+//! without an API server. So its constants are a copy, and a test here compares them.
 
 use std::fs;
 
@@ -12,31 +12,30 @@ use anyhow::{Context, Result, ensure};
 
 use crate::process::workspace_root;
 
-/// The minor versions before ours, newest first. Whoever moves us to a new one copies our module to
-/// a folder with its minor version behind the name, and drops the oldest.
+/// The minor versions before ours, newest first. To move to a new version, copy our module to a
+/// folder with its minor version appended to the name, and remove the oldest.
 pub(crate) const OLDER_MINORS: [&str; 3] = ["1.35", "1.34", "1.33"];
 
-/// The module of our version; that of an older one has its minor version behind the name.
+/// The module of our version; an older one has its minor version appended.
 const CONTROL_PLANE: &str = "xtask/kube/control-plane";
 
 /// The versions, without a leading `v`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Release {
-    /// Of kube-apiserver and kube-controller-manager.
+    /// The version of kube-apiserver and kube-controller-manager.
     pub(super) kubernetes: String,
-    /// Of etcd.
+    /// The version of etcd.
     pub(super) etcd: String,
     /// The folder of the module that kube-apiserver and kube-controller-manager are built from.
     pub(super) control_plane: String,
 }
 
 impl Release {
-    /// Reads the versions from the modules: of our version of Kubernetes, or of this older minor
+    /// Reads the versions from the modules, for our version of Kubernetes or for this older minor
     /// version.
     ///
     /// # Errors
-    /// If the minor version is unknown, or if a go.mod cannot be read or does not require what it
-    /// is there for.
+    /// If the minor version is unknown, or if a go.mod cannot be read or lacks its requirement.
     pub(super) fn read(older: Option<&str>) -> Result<Self> {
         let control_plane = match older {
             None => CONTROL_PLANE.to_owned(),
@@ -56,12 +55,12 @@ impl Release {
         })
     }
 
-    /// The name of the folder for programs of these versions.
+    /// Returns the name of the folder for programs of these versions.
     pub(super) fn folder_name(&self) -> String {
         format!("kube-{}-etcd-{}", self.kubernetes, self.etcd)
     }
 
-    /// What `cargo xtask kube` takes to build this version.
+    /// Returns the flags with which `cargo xtask kube` builds this version.
     pub(super) fn flag(&self) -> String {
         self.control_plane
             .strip_prefix(CONTROL_PLANE)
@@ -69,7 +68,7 @@ impl Release {
             .map_or_else(String::new, |minor| format!(" --version {minor}"))
     }
 
-    /// `("1", "36")` of `1.36.3`; a part that is not there is empty.
+    /// Returns `("1", "36")` for `1.36.3`; a missing part is empty.
     pub(super) fn kubernetes_minor(&self) -> (&str, &str) {
         let mut parts = self.kubernetes.split('.');
         (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
@@ -84,7 +83,7 @@ fn required(path: &str, module: &str) -> Result<String> {
         .with_context(|| format!("{path} does not require {module}"))
 }
 
-/// The version of `require k8s.io/kubernetes v1.36.3`, alone or as a line of a block.
+/// Returns the version in `require k8s.io/kubernetes v1.36.3`, alone or as a line of a block.
 fn required_version<'a>(manifest: &'a str, module: &str) -> Option<&'a str> {
     manifest.lines().find_map(|line| {
         let line = line.trim();

@@ -1,4 +1,4 @@
-//! Changes to the files of an operator: worked out in memory, then written all or not at all.
+//! Changes to the files of an operator: prepared in memory, then written all or not at all.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,20 +15,20 @@ use crate::diff::{self, Hunk};
 use crate::new::format;
 use crate::package::cargo;
 
-/// New and changed files, by their paths.
+/// New and changed files, by path.
 pub(super) struct Changes<'a> {
     operator: &'a Operator,
     files: BTreeMap<String, File>,
 }
 
 struct File {
-    /// The text before, as it is on disk; `None` if the file is new.
+    /// The text on disk before the change; `None` if the file is new.
     old: Option<String>,
-    /// Its lines end with `\n`, whatever those of `old` end with.
+    /// The new text. Its lines end with `\n`, whatever the line endings of `old`.
     new: String,
 }
 
-/// What was written. It is printed.
+/// A report of the changes, for printing.
 #[derive(Debug)]
 pub(super) struct Written {
     made: Vec<String>,
@@ -45,7 +45,7 @@ impl<'a> Changes<'a> {
     /// Plans a new file.
     ///
     /// # Errors
-    /// If there is such a file.
+    /// If the file already exists.
     pub(super) fn create(&mut self, path: &str, text: String) -> Result<()> {
         ensure!(
             !self.operator.has(path) && !self.files.contains_key(path),
@@ -55,7 +55,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// The text of a file as it will be.
+    /// Returns the text of a file as it will be written.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -126,10 +126,10 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Declares a module after the last one that is declared.
+    /// Declares a module after the last declared one.
     ///
     /// # Errors
-    /// If the file declares none.
+    /// If the file declares no module.
     pub(super) fn module(&mut self, path: &str, line: &str) -> Result<()> {
         let text = self.text(path)?;
         let is_module = |line: &&str| {
@@ -145,9 +145,9 @@ impl<'a> Changes<'a> {
         self.after(path, &last, line)
     }
 
-    /// Replaces the first line that begins with `place` by what `change` makes of it. `change` gets
-    /// the line without its indentation, which all lines that it returns have afterwards. `what`
-    /// is named in the error.
+    /// Replaces the first line that begins with `place` by the lines that `change` returns.
+    /// `change` gets the line without its indentation, which is added to the returned lines. The
+    /// error names `what`.
     ///
     /// # Errors
     /// Returns an error if there is no such line.
@@ -179,7 +179,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Writes everything, and formats the code if it was formatted before. If a file cannot be
-    /// written, those that were are put back.
+    /// written, all files are restored.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -219,7 +219,7 @@ impl<'a> Changes<'a> {
         Ok(report)
     }
 
-    /// Puts a file back as it was, as far as that is possible.
+    /// Restores a file, as far as that is possible.
     fn put_back(&self, path: &str) {
         let on_disk = self.operator.folder.join(path);
         drop(match &self.files[path].old {
@@ -230,7 +230,7 @@ impl<'a> Changes<'a> {
 }
 
 impl File {
-    /// The new text, with lines that end as before.
+    /// Returns the new text with the original line endings.
     fn on_disk(&self) -> Cow<'_, str> {
         if self.old.as_ref().is_some_and(|old| old.contains("\r\n")) {
             self.new.replace('\n', "\r\n").into()

@@ -63,7 +63,7 @@ pub(super) fn plan(
     ))
 }
 
-/// Checks that the API server can tell the kind from the others of its group.
+/// Checks that the API server can distinguish the kind from the others of its group.
 ///
 /// # Errors
 /// Returns an error if its singular or its plural is that of another kind.
@@ -84,8 +84,7 @@ fn check_names(kind: &str, group: &str, others: &[Kind]) -> Result<()> {
     Ok(())
 }
 
-/// The rights for a kind: the rules that the Roles of a new operator have for its kind, in a
-/// `ClusterRole` of their own.
+/// Returns the rights for a kind: the rules of a new operator's Roles, in a separate `ClusterRole`.
 fn rights(owns: &[&str], names: &Names) -> String {
     let (_, whole) = render_path("deploy/rbac.yaml", owns, names);
     let (_, rules) = whole.split_once("\nrules:\n").expect("the template must have rules");

@@ -1,4 +1,4 @@
-//! The operator in a folder: what `add` has to know about it, read from its files.
+//! The operator in a folder: what `add` needs to know, read from its files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(super) struct Operator {
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) group: String,
-    /// As in the name of its definition and in Roles.
+    /// The plural, as in the name of its definition and in Roles.
     pub(super) plural: String,
     /// The name of its module: `src/MODULE.rs` and the folder beside it.
     pub(super) module: String,
@@ -33,10 +33,10 @@ pub(super) struct Kind {
 }
 
 impl Operator {
-    /// The operator in the current folder.
+    /// Returns the operator in the current folder.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no operator.
     pub(super) fn here() -> Result<Self> {
         Self::of(std::env::current_dir().context("the current folder is not known")?)
     }
@@ -57,12 +57,12 @@ impl Operator {
         fs::read_to_string(self.folder.join(path)).with_context(|| format!("cannot read {path}"))
     }
 
-    /// Whether it has this file.
+    /// Returns whether the operator has this file.
     pub(super) fn has(&self, path: &str) -> bool {
         self.folder.join(path).exists()
     }
 
-    /// Its kinds, by the names of their modules.
+    /// Returns its kinds, sorted by module name.
     ///
     /// # Errors
     /// If a folder or a file cannot be read.
@@ -107,10 +107,10 @@ impl Operator {
         Ok(kinds)
     }
 
-    /// The kind of this name, in upper or lower case.
+    /// Returns the kind of this name, ignoring case.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such kind.
     pub(super) fn kind(&self, name: &str) -> Result<Kind> {
         let kinds = self.kinds()?;
         let known = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -134,13 +134,13 @@ impl Operator {
 }
 
 impl Kind {
-    /// Its names for the template.
+    /// Returns its names for the template.
     pub(super) fn names(&self, operator: &Operator) -> Names {
         Names::new(&operator.package, &self.group, &self.name).plural(&self.plural)
     }
 }
 
-/// Whether Kubernetes would take it as the version of a kind: `v1alpha1`, `v2`.
+/// Returns whether Kubernetes accepts it as the version of a kind: `v1alpha1`, `v2`.
 pub(super) fn is_version(text: &str) -> bool {
     let is_number = |text: &str| {
         !text.is_empty() && !text.starts_with('0') && text.bytes().all(|one| one.is_ascii_digit())
@@ -153,7 +153,7 @@ pub(super) fn is_version(text: &str) -> bool {
     }
 }
 
-/// The value of the first `name = "value"` in `#[kube(…)]`. Comments are left out.
+/// Returns the value of the first `name = "value"` in `#[kube(…)]`, ignoring comments.
 fn attribute<'a>(code: &'a str, name: &str) -> Option<&'a str> {
     let lines = code.lines().map(str::trim_start).skip_while(|line| !line.starts_with("#[kube("));
     let mut lines = lines.filter(|line| !line.starts_with("//"));

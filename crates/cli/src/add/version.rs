@@ -15,8 +15,7 @@ use crate::new::template::Part;
 /// The comment in the file of a kind after which versions are added.
 const VERSIONS_PLACE: &str = "// More versions come here";
 
-/// Plans a new version of a kind, and returns what to do next. Objects stay stored in the version
-/// in which they are.
+/// Plans a new version of a kind, and returns what to do next. The stored version does not change.
 pub(super) fn plan(
     operator: &Operator,
     options: &VersionOptions,
@@ -45,8 +44,8 @@ pub(super) fn plan(
         let mut copy = versions.iter().find(|it| it["name"] == **hub)?.clone();
         copy["name"] = json!(version);
         copy["storage"] = json!(false);
-        // As `merge_crds` orders them: the stored version first, and the others from the end of its
-        // list. The new version is the first in that list.
+        // In the order of `merge_crds`: the stored version first, then the others from the end of
+        // its list. The new version is the first in that list.
         versions.push(copy);
         Some(())
     })?;
@@ -75,14 +74,14 @@ pub(super) fn plan(
     ))
 }
 
-/// The value in a line `apiVersion: VALUE` of YAML.
+/// Returns the value in a YAML line `apiVersion: VALUE`.
 fn api_version(line: &str) -> Option<&str> {
     let value = line.strip_prefix("apiVersion:")?;
     let value = value.split_once(" #").map_or(value, |(value, _)| value);
     Some(value.trim().trim_matches(['"', '\'']))
 }
 
-/// The text of an example in which the first object of version `old` has the version `new`.
+/// Returns the text of an example with `new` as the version of the first object of version `old`.
 fn with_api_version(text: &str, old: &str, new: &str) -> String {
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
     if let Some(line) = lines.iter_mut().find(|line| api_version(line) == Some(old)) {
@@ -91,8 +90,8 @@ fn with_api_version(text: &str, old: &str, new: &str) -> String {
     lines.concat()
 }
 
-/// The code of a version, changed to another version. Only the attribute and the docs are changed:
-/// paths such as `meta::v1::Condition` have the name of a version, too.
+/// Converts the code of a version to another version. Only the attribute and the docs change: paths
+/// such as `meta::v1::Condition` contain the name of a version, too.
 fn in_version(code: &str, from: &str, to: &str) -> String {
     code.replace(&format!("version = \"{from}\""), &format!("version = \"{to}\""))
         .replace(&format!("`{from}`"), &format!("`{to}`"))
@@ -121,7 +120,7 @@ pub(super) fn convert(
     changes.replace_last(&file, "definition", "convert::by_webhook(definition)")?;
     let line = format!(".convert(crate::{module}::convert::conversion())");
     changes.before(WEBHOOKS_FILE, WEBHOOKS_PLACE, &line)?;
-    // The conversion is written into the definition when the operator starts.
+    // The operator adds the conversion to the definition when it starts.
     let line = format!(".install({module}::definition())");
     changes.before("src/lib.rs", MANAGER_PLACE, &line)?;
     changes.append("deploy/rbac.yaml", &render_path("add/rbac-conversion.yaml", &[], names).1)?;
@@ -137,7 +136,7 @@ pub(super) fn convert(
     })
 }
 
-/// Plans a spoke, a version that is converted to the hub and back, in a conversion that exists.
+/// Plans a spoke, a version that is converted to the hub and back, in an existing conversion.
 fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
     let Kind { name, module, .. } = kind;
     let file = format!("src/{module}/convert.rs");

@@ -14,7 +14,7 @@ pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
 /// The file with all webhooks.
 pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 
-/// What is said of every operator that has webhooks.
+/// Printed for every operator with webhooks.
 pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
 Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
   cargo run -- run --webhook-url https://HOST:9443

@@ -1,4 +1,4 @@
-//! Whether a new schema accepts what the old one accepted.
+//! Checks whether a new schema accepts what the old one accepted.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// Flags that let a schema accept more. It breaks if one becomes `false`.
 const FREEDOMS: [&str; 2] = ["nullable", PRESERVE];
 
-/// Whether it is a whole object of Kubernetes: then its metadata is checked, otherwise it may be
+/// Whether it is an embedded Kubernetes object: then its metadata is validated, otherwise it may be
 /// dropped. Any difference breaks.
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 

@@ -14,18 +14,17 @@ use super::printable;
 /// The timeout of a request: longer than a report of many keys takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an answer may be: a report of several hundred thousand keys fits. The limit of ureq,
+/// The size limit of an answer: a report of several hundred thousand keys fits. The limit of ureq,
 /// 10 MB, is too small for large operators.
 const ANSWER_MAX: u64 = 256 << 20;
 
-/// Where a manager serves its metrics by default, and where `kubectl port-forward` makes them
-/// available.
+/// The default address of a manager's metrics, which `kubectl port-forward` makes available.
 const URL: &str = "http://127.0.0.1:8080";
 
 /// The port of [`URL`].
 const PORT: u16 = 8080;
 
-/// What the dashboard of a manager says of a path that it does not have.
+/// Part of the answer of a manager's dashboard for an unknown path.
 const DASHBOARD: &str = "the dashboard is at /";
 
 /// The address of the metrics of a manager.
@@ -43,7 +42,7 @@ pub(super) struct Endpoint {
     insecure_skip_tls_verify: bool,
 }
 
-/// What an operator answers.
+/// The answer of an operator.
 pub(super) struct Answer {
     /// The URL without the path.
     base: String,
@@ -69,7 +68,7 @@ impl Endpoint {
             .http_status_as_error(false)
             .tls_config(tls);
         if is_this_machine(&base) {
-            // The proxy of the environment could not reach it.
+            // A proxy could not reach the loopback address.
             config = config.proxy(None);
         }
         let agent = config.build().new_agent();
@@ -115,7 +114,7 @@ impl Endpoint {
 }
 
 impl Answer {
-    /// What was asked for.
+    /// Returns the body of the answer.
     ///
     /// # Errors
     /// If the operator refuses the request. The error says what to do.
@@ -142,7 +141,7 @@ impl Answer {
     }
 }
 
-/// Whether the host of a URL is a loopback address.
+/// Returns whether the host of a URL is a loopback address.
 fn is_this_machine(url: &str) -> bool {
     let uri = url.parse::<Uri>().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -158,8 +157,8 @@ fn is_https(url: &str) -> bool {
     url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
-/// What to do if the server uses TLS and the request did not, or the other way round, or if its
-/// certificate is not trusted. The errors of rustls are known by their texts only.
+/// Returns what to do if only one side uses TLS, or if the server's certificate is not trusted. The
+/// errors of rustls can only be recognized by their texts.
 fn wrong_scheme_or_certificate(url: &str, error: &ureq::Error) -> Option<String> {
     let text = error.to_string();
     if is_http(url) && matches!(error, ureq::Error::Protocol(_)) {

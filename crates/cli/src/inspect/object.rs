@@ -1,9 +1,9 @@
-//! The object that `windlass why` is asked about, in the forms that people know from kubectl.
+//! The object argument of `windlass why`, in the forms that kubectl accepts.
 
 use anyhow::{Result, bail, ensure};
 
-/// Short names of built-in kinds, as kubectl has them, with the plurals that an operator knows.
-/// `job` is not here: it is the kind itself.
+/// Short names of built-in kinds, as in kubectl, with the plurals that an operator knows. `job` is
+/// not here: it is the kind itself.
 const SHORT_NAMES: [(&str, &str); 15] = [
     ("cj", "cronjobs"),
     ("cm", "configmaps"),
@@ -22,7 +22,7 @@ const SHORT_NAMES: [(&str, &str); 15] = [
     ("svc", "services"),
 ];
 
-/// An object, as a query names it.
+/// An object as named in a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     /// The kind or the plural.
@@ -32,7 +32,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Takes `KIND NAME` and `KIND/NAME`, where `NAME` may be `NAMESPACE/NAME`.
+    /// Parses `KIND NAME` and `KIND/NAME`, where `NAME` may be `NAMESPACE/NAME`.
     ///
     /// # Errors
     /// Returns an error if there is no name or more than one, or if there are two namespaces.
@@ -79,7 +79,7 @@ impl Object {
     }
 }
 
-/// The plural of a short name, and any other name as it is.
+/// Returns the plural of a short name, and any other name unchanged.
 fn full_name(kind: &str) -> &str {
     let known = SHORT_NAMES.iter().find(|(short, _)| short.eq_ignore_ascii_case(kind));
     known.map_or(kind, |(_, plural)| *plural)

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::Deserialize;
 
-/// The fields that are shown of an answer of `/debug/windlass/story`.
+/// The displayed fields of an answer of `/debug/windlass/story`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Story {
@@ -34,7 +34,7 @@ struct Run {
     events: Vec<String>,
 }
 
-/// A run that woke another one.
+/// A run that triggered another one.
 #[derive(Clone, Debug, Deserialize)]
 struct Link {
     from: String,
@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl Story {
-    /// The short form of the run with this id; the id itself if the story does not have the run.
+    /// Returns the short form of a run's id; the id itself if the story does not have the run.
     fn name(&self, id: &str) -> String {
         let run = self.runs.iter().find(|run| run.id == id);
         run.map_or_else(|| id.to_owned(), Run::to_string)
@@ -92,7 +92,7 @@ impl Display for Story {
     }
 }
 
-/// Writes the lines of a list, each with the runs that it is linked to.
+/// Writes the lines of a list, each with its linked runs.
 fn list(
     f: &mut fmt::Formatter<'_>,
     title: &str,
@@ -118,7 +118,7 @@ impl Display for Run {
     }
 }
 
-/// The time of day of an RFC 3339 time.
+/// Returns the time of day of an RFC 3339 time.
 pub(super) fn time(text: &str) -> &str {
     text.split_once('T').map_or(text, |(_, time)| time.trim_end_matches('Z'))
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::story::{duration, time};
 
-/// The fields that are shown of an answer of `/debug/windlass`.
+/// The displayed fields of an answer of `/debug/windlass`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Report {
     leadership: Option<Leadership>,
@@ -19,7 +19,7 @@ pub(super) struct Report {
 struct Leadership {
     lease: String,
     identity: String,
-    /// `None` if the operator is of a version that does not say.
+    /// `None` if the operator's version does not report it.
     in_pod: Option<bool>,
     state: String,
     leader: Option<String>,
@@ -161,7 +161,7 @@ impl Report {
 }
 
 impl Report {
-    /// If this replica does not lead: who leads, and how to reach the leader.
+    /// If this replica does not lead: returns who leads, and how to reach the leader.
     pub(super) fn standby(&self) -> Option<String> {
         let Leadership { lease, identity, in_pod, state, leader } = self.leadership.as_ref()?;
         if state != "standby" {
@@ -200,7 +200,7 @@ impl<const N: usize> Table<N> {
     }
 
     fn row(&mut self, cells: [&str; N]) {
-        // A message may have several lines, a row has one.
+        // A message may have several lines, but a row has only one.
         self.rows.push(cells.map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
 

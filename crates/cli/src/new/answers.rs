@@ -1,4 +1,4 @@
-//! What the new operator should be: from flags, from a terminal, or by default.
+//! The properties of the new operator: from flags, from a terminal, or by default.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,7 +12,7 @@ use super::owned;
 /// The default group. This domain is reserved for examples, so users must replace it one day.
 const GROUP: &str = "example.com";
 
-/// What the flags say.
+/// The values of the flags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Input {
     pub(super) group: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Input {
     pub(super) owns: Option<String>,
 }
 
-/// The answers, which are valid.
+/// The validated answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answers {
     pub(super) package: String,
@@ -34,8 +34,8 @@ pub(super) struct Answers {
 type Check<'a> = &'a dyn Fn(&str) -> Result<()>;
 
 impl Answers {
-    /// Asks for what the flags do not say, and asks again if an answer is invalid. An empty line
-    /// takes the default.
+    /// Asks for missing flags, and asks again if an answer is invalid. An empty line selects the
+    /// default.
     ///
     /// # Errors
     /// If a flag is invalid, if the input ends (Ctrl-D), or if the terminal cannot be read or
@@ -78,7 +78,7 @@ impl Answers {
         Ok(Self { package: package.to_owned(), group, kind, owns: owned::parse(&owns)? })
     }
 
-    /// Takes the default for what the flags do not say, and says so.
+    /// Uses the defaults of missing flags, and prints them.
     ///
     /// # Errors
     /// If a flag is invalid.
@@ -107,7 +107,7 @@ impl Answers {
         Ok(Self { package: package.to_owned(), group, kind, owns })
     }
 
-    /// What was made, and what to do next.
+    /// Returns a summary of the new operator, and what to do next.
     pub(super) fn summary(&self, folder: &Path, is_formatted: bool) -> String {
         let Self { package, group, kind, owns } = self;
         let (article, owns) = (article(kind), owns.join(", "));

@@ -1,16 +1,16 @@
-//! The names of an operator: which are allowed, and how others follow from them.
+//! The names of an operator: which are allowed, and how others are derived.
 
 use anyhow::{Result, bail, ensure};
 
 use super::template;
 
-/// As long as Kubernetes allows a label to be, less what the manifests append (`-metrics`).
+/// The maximum length of a label in Kubernetes, less the suffix in the manifests (`-metrics`).
 const PACKAGE_MAX: usize = 63 - "-metrics".len();
 
 /// Leaves room in a DNS label (63) for the plural and for `hello-KIND`.
 const KIND_MAX: usize = 50;
 
-/// How long a group may be. `PLURAL.GROUP` is the name of the CRD, of 253 characters at most.
+/// The maximum length of a group. `PLURAL.GROUP` is the name of the CRD, of 253 characters at most.
 const GROUP_MAX: usize = 253 - 64;
 
 /// Words that cannot be the name of a crate, a module or a variable.
@@ -22,10 +22,10 @@ const KEYWORDS: [&str; 52] = [
     "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Crates that come with Rust.
+/// Crates that are part of Rust.
 const STANDARD: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
 
-/// Files and folders of `src/` to which cargo gives a meaning.
+/// Files and folders of `src/` with a meaning for cargo.
 const SOURCES: [&str; 3] = ["bin", "lib", "main"];
 
 /// Checks the name of the operator: of its package, its namespace and its image.
@@ -54,7 +54,7 @@ pub(crate) fn check_package(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the kind, and that the code of the template has no such name already.
+/// Checks the kind, and that the template's code does not use the name.
 ///
 /// # Errors
 /// If it is not in `CamelCase`, or if the name is taken.
@@ -114,18 +114,19 @@ pub(crate) fn check_group(group: &str) -> Result<()> {
     Ok(())
 }
 
-/// The kind that the name of an operator suggests: `Shop` for `shop-operator`.
+/// Returns the kind that the name of an operator suggests: `Shop` for `shop-operator`.
 pub(crate) fn kind_of_package(name: &str) -> String {
     let stem = name.strip_suffix("-operator").or_else(|| name.strip_suffix("-controller"));
     camel(stem.unwrap_or(name))
 }
 
-/// The name of a package as code has it: `shop_operator`.
+/// Returns the name of a package in code: `shop_operator`.
 pub(crate) fn crate_name(package: &str) -> String {
     package.replace('-', "_")
 }
 
-/// The name of a variable or a file: `blog_post` for `BlogPost`, `http_route` for `HTTPRoute`.
+/// Returns the name of a variable or a file: `blog_post` for `BlogPost`, `http_route` for
+/// `HTTPRoute`.
 pub(crate) fn snake(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut snake = String::new();
@@ -144,7 +145,7 @@ pub(crate) fn snake(kind: &str) -> String {
     snake
 }
 
-/// The plural of a word in English, in the case of the word: `Policies`, `shops`, `boxes`.
+/// Returns the English plural of a word, in its case: `Policies`, `shops`, `boxes`.
 pub(crate) fn plural(word: &str) -> String {
     let lower = word.to_ascii_lowercase();
     let is_vowel = |one: char| "aeiou".contains(one);
@@ -159,12 +160,13 @@ pub(crate) fn plural(word: &str) -> String {
     }
 }
 
-/// The article of a kind: `an` Invoice, `a` Shop. Most kinds with a `U` are spoken as User is.
+/// Returns the article of a kind: `an` Invoice, `a` Shop. Most kinds with a `U` are pronounced as
+/// in User.
 pub(crate) fn article(kind: &str) -> &'static str {
     if kind.starts_with(['A', 'E', 'I', 'O']) || kind.starts_with("Up") { "an" } else { "a" }
 }
 
-/// Words that are joined by other characters, in `CamelCase`. Digits at the beginning are dropped.
+/// Joins words that are separated by other characters, in `CamelCase`. Leading digits are dropped.
 fn camel(words: &str) -> String {
     let words = words.split(|one: char| !one.is_ascii_alphanumeric());
     let begin = |word: &str| match word.split_at_checked(1) {

@@ -5,13 +5,13 @@ use anyhow::{Result, anyhow, ensure};
 /// A kind that has a file in the template.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
-    /// As in `kubectl get` and in Roles. The template has it in its `if` lines.
+    /// The plural, as in `kubectl get` and in Roles. The template uses it in its `if` lines.
     pub(crate) plural: &'static str,
-    /// Other names that people may give, in lower case.
+    /// Other accepted names, in lower case.
     others: &'static [&'static str],
 }
 
-/// All of them, in the order in which the template lists them.
+/// All of them, in the template's order.
 pub(crate) const KINDS: [Owned; 5] = [
     Owned { plural: "configmaps", others: &["configmap", "cm"] },
     Owned { plural: "deployments", others: &["deployment", "deploy"] },
@@ -23,10 +23,10 @@ pub(crate) const KINDS: [Owned; 5] = [
 /// The default of `--owns`.
 pub(crate) const DEFAULT: &str = "configmaps,deployments,services";
 
-/// The plural names of the kinds in a list that is separated by commas, in the order of [`KINDS`].
+/// Parses a comma-separated list of kinds into plural names, in the order of [`KINDS`].
 ///
 /// # Errors
-/// If a kind is unknown, or if there is none.
+/// If a kind is unknown, or the list is empty.
 pub(crate) fn parse(list: &str) -> Result<Vec<&'static str>> {
     let mut wanted = Vec::new();
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -41,7 +41,7 @@ pub(crate) fn parse(list: &str) -> Result<Vec<&'static str>> {
     Ok(plurals.filter(|plural| wanted.contains(plural)).collect())
 }
 
-/// The names of all kinds, for people.
+/// Returns the names of all kinds, for messages.
 pub(crate) fn all() -> String {
     KINDS.map(|kind| kind.plural).join(", ")
 }

@@ -1,21 +1,20 @@
-//! Turns the template into the files of an operator: parts that are not needed are left out, and
-//! names are replaced.
+//! Turns the template into the files of an operator: omits unneeded parts, and replaces names.
 
 use super::names::{article, crate_name, plural, snake};
 use super::owned::KINDS;
 use super::template::{FILES, File, Part};
 
-/// The webhooks that the `if` lines of the template know besides the kinds.
+/// The webhooks that `if` lines of the template may name, besides the kinds.
 const MARKER_WEBHOOKS: [&str; 2] = ["default", "validate"];
 
-/// What each name of the template becomes. Of two names that begin at the same place, the first in
-/// the list counts.
+/// The replacement of each name in the template. If two names begin at the same place, the first in
+/// the list is replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     pairs: Vec<(String, String)>,
-    /// What `gadget` becomes in Rust code, and in other files.
+    /// The replacement of `gadget` in Rust code, and in other files.
     singular: [String; 2],
-    /// What `gadgets` becomes in Rust code, and in other files.
+    /// The replacement of `gadgets` in Rust code, and in other files.
     plural: [String; 2],
 }
 
@@ -27,7 +26,7 @@ impl Names {
         let pairs = [
             ("gadget-operator", package.to_owned()),
             ("gadget_operator", crate_name(package)),
-            // Files of code are named as modules, everything else as Kubernetes names it.
+            // Files of code are named like modules, everything else as Kubernetes names it.
             ("src/gadget", format!("src/{snake}")),
             ("tests/common/gadget", format!("tests/common/{snake}")),
             ("_gadget.rs", format!("_{snake}.rs")),
@@ -49,14 +48,14 @@ impl Names {
         Self { pairs, singular: [snake, lower], plural: [plural.clone(), plural] }
     }
 
-    /// The plural in manifests, if it is not the one that the kind suggests. Code keeps that one:
-    /// variables have it as their name.
+    /// Sets the plural in manifests, if it differs from the derived one. Code keeps the derived one
+    /// as the name of variables.
     pub(crate) fn plural(mut self, plural: &str) -> Self {
         plural.clone_into(&mut self.plural[1]);
         self
     }
 
-    /// What the kind owns, where the template lists all kinds.
+    /// Sets the owned kinds, where the template lists all kinds.
     pub(crate) fn owns(mut self, owns: &[&str]) -> Self {
         let all = KINDS.map(|kind| kind.plural);
         self.pairs.push((all.join(","), owns.join(",")));
@@ -64,13 +63,13 @@ impl Names {
         self
     }
 
-    /// The path of the clone of Windlass.
+    /// Sets the path of the clone of Windlass.
     pub(crate) fn windlass(mut self, clone: &str) -> Self {
         self.pairs.push(("/path/to/windlass".to_owned(), clone.to_owned()));
         self
     }
 
-    /// The version that the template calls `v1alpha1`.
+    /// Sets the version that replaces `v1alpha1`.
     pub(crate) fn version(mut self, version: &str) -> Self {
         self.pairs.push(("v1alpha1".to_owned(), version.to_owned()));
         self
@@ -97,15 +96,15 @@ impl Names {
     }
 }
 
-/// The files of some parts with their paths, in the order of the template. `has` are the kinds that
-/// are owned, and the webhooks that a kind has.
+/// Renders some parts of the template, in its order, with their paths. `has` are the owned kinds
+/// and the webhooks of a kind.
 pub(crate) fn render(parts: &[Part], has: &[&str], names: &Names) -> Vec<(String, String)> {
     let is_needed = |needs: &[&str]| needs.is_empty() || has_any(has, needs);
     let files = FILES.iter().filter(|file| parts.contains(&file.part) && is_needed(file.needs));
     files.map(|file| render_file(file, has, names)).collect()
 }
 
-/// One file of the template with its path.
+/// Renders one file of the template, with its path.
 pub(crate) fn render_path(path: &str, has: &[&str], names: &Names) -> (String, String) {
     let file = FILES.iter().find(|file| file.path == path);
     render_file(file.expect("the template must have this file"), has, names)
@@ -116,11 +115,11 @@ fn render_file(file: &File, has: &[&str], names: &Names) -> (String, String) {
     (names.replace(path, true), names.replace(&select(file.text, has), file.is_code()))
 }
 
-/// Leaves out the parts that are for kinds that are not owned or webhooks that are not wanted, and
-/// the lines that mark such parts. They may be nested.
+/// Omits parts for kinds that are not owned or webhooks that are not wanted, and the lines that
+/// mark parts. Parts may be nested.
 fn select(text: &str, has: &[&str]) -> String {
     let mut selected = String::new();
-    // For each part that is open, whether it is left out.
+    // For each open part, whether it is omitted.
     let mut open: Vec<bool> = Vec::new();
     for line in text.split_inclusive('\n') {
         match marker(line) {
@@ -137,12 +136,13 @@ fn select(text: &str, has: &[&str]) -> String {
 }
 
 enum Marker<'a> {
-    /// The part stays if there is one of these.
+    /// The part is kept if one of these is present.
     If(Vec<&'a str>),
     End,
 }
 
-/// `// if deployments services` or `# end`. Comments that only look like it have other words.
+/// Parses `// if deployments services` or `# end`. Comments that only look like it have other
+/// words.
 fn marker(line: &str) -> Option<Marker<'_>> {
     let line = line.trim();
     let comment = line.strip_prefix("// ").or_else(|| line.strip_prefix("# "))?;
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// All files in one text, as they are before rustfmt.
+    /// All files in one text, before rustfmt.
     #[test]
     fn blog_operator_is_as_recorded() {
         let owns = ["configmaps"];

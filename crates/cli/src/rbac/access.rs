@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The verbs in the order in which rules name them.
+/// The verbs, in the order in which rules list them.
 const VERBS: [&str; 8] =
     ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
@@ -14,33 +14,33 @@ const ANY: &str = "*";
 pub(super) struct Access {
     pub(super) scope: Scope,
     pub(super) target: Target,
-    /// The object; `None` for all.
+    /// The name of the object; `None` for all objects.
     pub(super) name: Option<String>,
     pub(super) verb: Verb,
 }
 
-/// What a right is about. A wildcard of one variant never includes the other: `nonResourceURLs:
+/// The target of a right. A wildcard of one variant never includes the other: `nonResourceURLs:
 /// ["*"]` grants no resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Resource {
-        /// Empty for the core group.
+        /// The API group; empty for the core group.
         group: String,
-        /// With its subresource, as in `deployments/status`.
+        /// The resource with its subresource, as in `deployments/status`.
         resource: String,
     },
-    /// A non-resource URL, such as `/metrics`. Rules grant them, and needs are never for one.
+    /// A non-resource URL, such as `/metrics`. Rules may grant it, but it is never needed.
     Url(String),
 }
 
-/// Where a right holds.
+/// Where a right applies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Cluster,
     Namespace(String),
 }
 
-/// A verb; ordered as rules name them.
+/// A verb; ordered as in rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verb(pub(super) String);
 
@@ -81,7 +81,7 @@ impl Target {
 }
 
 impl Scope {
-    /// Whether a right here holds everywhere in `other`.
+    /// Whether a right in this scope applies everywhere in `other`.
     pub(super) fn includes(&self, other: &Self) -> bool {
         *self == Self::Cluster || self == other
     }
@@ -93,7 +93,7 @@ fn is_in(granted: &str, value: &str) -> bool {
 }
 
 impl Verb {
-    /// Verbs that are not in [`VERBS`] come last, by name.
+    /// Verbs that are not in [`VERBS`] come last, sorted by name.
     fn rank(&self) -> (usize, &str) {
         let rank = VERBS.iter().position(|verb| *verb == self.0);
         (rank.unwrap_or(VERBS.len()), &self.0)

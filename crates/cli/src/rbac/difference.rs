@@ -1,4 +1,4 @@
-//! What is missing, and what is too much.
+//! Missing and excess rights.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use super::access::Access;
 use super::grant::Grant;
 use super::needs::{Need, Needs};
 
-/// The difference between what is needed and what is granted.
+/// The difference between needed and granted rights.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// What is needed and not granted, and what needs it.
+    /// The rights that are needed but not granted, and what needs them.
     pub(super) missing: Vec<(Access, String)>,
-    /// What is granted and not needed, or not to this extent.
+    /// The rights that are granted but not needed, or not to this extent.
     pub(super) excess: Vec<Excess>,
 }
 
-/// A right that is too much.
+/// An excess right.
 #[derive(Debug)]
 pub(super) struct Excess {
     pub(super) grant: Grant,
-    /// The rights that are needed, and that the grant includes.
+    /// The needed rights that the grant includes.
     pub(super) used: Vec<Access>,
 }
 
@@ -49,8 +49,8 @@ impl Difference {
     }
 }
 
-/// Whether a need is granted. Rules with `resourceNames` are enough if they name every object of
-/// the observed requests. A rule that is kept is enough for observed requests even if it is for one
+/// Whether a needed right is granted. Rules with `resourceNames` suffice if they name every object
+/// of the observed requests. A kept rule suffices for observed requests even if it is for one
 /// namespace only: tests use other namespaces than the deployment.
 fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
     let is_named = |name: &String| {
@@ -67,15 +67,15 @@ fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
         || need.names.as_ref().is_some_and(|names| names.iter().all(is_named))
 }
 
-/// Whether a grant for one object may be for a request of a need, whatever its name. If the need is
-/// for the whole cluster, the namespace of the grant is ignored: tests use others than the
+/// Whether a grant for one object may match a needed request, whatever its name. If the need is
+/// cluster-wide, the namespace of the grant is ignored: tests use other namespaces than the
 /// deployment.
 fn may_be_for(grant: &Access, access: &Access) -> bool {
     let has_place = grant.scope.includes(&access.scope) || access.scope.includes(&grant.scope);
     has_place && grant.is_about(access)
 }
 
-/// The part of a grant that a need uses, if any. It is equal to the grant if the need uses all of
+/// Returns the part of a grant that a need uses, if any; the grant itself if the need uses all of
 /// it.
 fn used(grant: &Access, access: &Access, need: &Need) -> Option<Access> {
     if grant.covers(access) {

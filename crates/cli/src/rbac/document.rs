@@ -13,7 +13,7 @@ pub(super) const KUSTOMIZATIONS: [&str; 3] =
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) file: PathBuf,
-    /// Begins with the separator line, unless it is the first of the file.
+    /// The text. It begins with the separator line, unless the document is the first of the file.
     pub(super) text: String,
     pub(super) value: Value,
 }
@@ -24,7 +24,7 @@ impl Document {
         kind == "Kustomization" || (kind.is_null() && is_named_kustomization(&self.file))
     }
 
-    /// Whether Kubernetes fills in its rules, from those of other roles.
+    /// Whether Kubernetes fills in its rules from other roles.
     pub(super) fn is_aggregated(&self) -> bool {
         !self.value["aggregationRule"].is_null()
     }
@@ -34,10 +34,10 @@ pub(super) fn is_named_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| KUSTOMIZATIONS.iter().any(|one| name == *one))
 }
 
-/// The documents of a file.
+/// Parses the documents of a file.
 ///
 /// # Errors
-/// If it is not YAML.
+/// If it is not valid YAML.
 pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for text in split(text) {
@@ -55,8 +55,8 @@ pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The documents of a file as text. Each but the first begins with the line that separates it from
-/// the one before.
+/// Splits a file into the texts of its documents. Each but the first begins with its separator
+/// line.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for line in text.lines() {
@@ -72,7 +72,7 @@ fn split(text: &str) -> Vec<String> {
     parts
 }
 
-/// A string, or an empty one if the value is something else.
+/// Returns a string, or an empty one if the value has another type.
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::access::{Access, Scope, Target, Verb};
 use super::document::text;
 
-/// A right that the operator is granted.
+/// A right that a role grants to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) access: Access,
-    /// Whether a comment says that the rule stays, whatever is needed.
+    /// Whether a comment says that the rule is kept, whatever is needed.
     pub(super) is_kept: bool,
-    /// The role that grants it, as in `ClusterRole shop`.
+    /// The role, as in `ClusterRole shop`.
     pub(super) role: String,
-    /// Where that role is; `None` if it is a part of Kubernetes.
+    /// The file of the role; `None` if it is part of Kubernetes.
     pub(super) file: Option<PathBuf>,
 }
 
-/// What a rule grants, one right for each verb on each resource or URL.
+/// Returns what a rule grants: one right for each verb on each resource or URL.
 pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
     let list = |field: &str| -> Vec<String> {
         rule[field].as_array().into_iter().flatten().map(text).collect()

@@ -1,4 +1,4 @@
-//! The manifests of an operator, and what they grant to it.
+//! The manifests of an operator, and the rights that they grant.
 //!
 //! All YAML files of the folder are read: roles, bindings and the Deployment may be in different
 //! ones.
@@ -14,26 +14,26 @@ use super::grant::{Grant, granted};
 use super::operator::{Bound, Operator};
 use super::rules;
 
-/// The `ClusterRole` of every cluster that grants the reviews that secure metrics need.
+/// The built-in `ClusterRole` that grants the reviews for secure metrics.
 const AUTH_DELEGATOR: &str = "system:auth-delegator";
 
-/// What the manifests say.
+/// The content of the manifests.
 #[derive(Debug)]
 pub(super) struct Manifests {
     pub(super) operator: Operator,
     /// The documents of all files. Those of the file of the Roles come first.
     pub(super) documents: Vec<Document>,
-    /// What the account of the operator is granted, in the order of the rules.
+    /// The rights of the operator's account, in the order of the rules.
     pub(super) grants: Vec<Grant>,
-    /// Roles that are bound to the account, of which the manifests do not say what they grant.
+    /// Roles that are bound to the account but not defined in the manifests.
     pub(super) unknown_roles: Vec<String>,
 }
 
-/// The text of a new file of Roles: only the account of the operator, unless another file of the
-/// folder has it. It is the account of the Deployment, or has the name of the package.
+/// Returns the text of a new file of Roles: only the operator's account, unless another file of the
+/// folder has it. The account is the one of the Deployment, or has the name of the package.
 ///
 /// # Errors
-/// If another file of the folder cannot be read, or is not YAML.
+/// If another file of the folder cannot be read, or is not valid YAML.
 pub(super) fn first(file: &Path, package: &str) -> Result<String> {
     let text = "# Who the operator is, and what it may do: what it does, and nothing more.\n\
                 # `cargo windlass rbac --check` compares it with what the tests show.\n";
@@ -55,13 +55,13 @@ pub(super) fn first(file: &Path, package: &str) -> Result<String> {
     ))
 }
 
-/// The name of a package as that of an object. Those may not have `_` or upper-case letters, nor
-/// begin or end with `-`.
+/// Converts the name of a package to a valid object name: without `_` or upper-case letters, and
+/// without `-` at either end.
 fn object_name(package: &str) -> String {
     package.to_lowercase().replace('_', "-").trim_matches('-').to_owned()
 }
 
-/// The folder of a file.
+/// Returns the folder of a file.
 pub(super) fn folder_of(file: &Path) -> &Path {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
@@ -95,10 +95,10 @@ fn is_manifest(path: &Path) -> bool {
         || is_named_kustomization(path)
 }
 
-/// The documents of the other files in the folder of a file.
+/// Returns the documents of the other files in the folder of a file.
 ///
 /// # Errors
-/// If one cannot be read, or is not YAML.
+/// If a file cannot be read, or is not valid YAML.
 fn beside(file: &Path) -> Result<Vec<Document>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder_of(file)).into_iter().flatten() {
@@ -116,7 +116,7 @@ fn beside(file: &Path) -> Result<Vec<Document>> {
     Ok(all)
 }
 
-/// What a role grants to whom it is bound.
+/// Returns what a role grants to its subjects.
 fn grants_of(role: &Document, bound: &Bound) -> Vec<Grant> {
     let kept = rules::kept(&role.text);
     let mut grants = Vec::new();
@@ -133,7 +133,7 @@ fn grants_of(role: &Document, bound: &Bound) -> Vec<Grant> {
     grants
 }
 
-/// What [`AUTH_DELEGATOR`] grants.
+/// Returns what [`AUTH_DELEGATOR`] grants.
 fn delegated(bound: &Bound) -> Vec<Grant> {
     let reviews = [
         ("authentication.k8s.io", "tokenreviews"),
@@ -169,7 +169,8 @@ mod tests {
         )
     }
 
-    /// The rights and the unknown roles in a folder with these files. Roles are in the first.
+    /// Returns the rights and the unknown roles in a folder with these files. Roles are in the
+    /// first.
     fn read(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in files {

@@ -1,4 +1,4 @@
-//! Reads the evidence of the tests, as the rights that the deployed operator needs.
+//! Derives the rights that the deployed operator needs from the evidence of its tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,37 +12,37 @@ use windlass_evidence::{
 use super::access::{Access, Scope, Target, Verb};
 use super::operator::Operator;
 
-/// Each right that is needed.
+/// All needed rights.
 pub(super) type Needs = BTreeMap<Access, Need>;
 
-/// Why and for what a right is needed.
+/// Why a right is needed, and for which objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Need {
-    /// What needs it.
+    /// The controller or part that needs it.
     pub(super) reason: String,
-    /// The objects of the observed requests. `None` if one of them was for no single object, or if
-    /// the right is declared.
+    /// The objects of the observed requests. `None` if the right is declared, or if a request was
+    /// for no single object.
     pub(super) names: Option<BTreeSet<String>>,
-    /// Whether only requests of tests show that it is needed: it is not declared.
+    /// Whether it is only known from requests in tests, and not declared.
     pub(super) is_observed: bool,
 }
 
-/// A right that an entry shows to be needed.
+/// A right that is needed according to an entry.
 #[derive(Clone, Debug)]
 struct Shown {
     right: Right,
     reason: String,
-    /// Whether it comes from a request of a test. Then the name in the right is an example: other
+    /// Whether it comes from a request in a test. Then the name in the right is an example: other
     /// objects may need it as well. Otherwise it is declared, and needed for that object alone.
     is_observed: bool,
     /// Whether the reason names a controller, or the right is declared.
     is_explained: bool,
 }
 
-/// Reads all files of a folder. Entries of other packages than the one in `here` are left out.
+/// Reads all files of a folder. Entries of packages other than the one in `here` are ignored.
 ///
 /// # Errors
-/// If a file cannot be read, or comes from another version of Windlass.
+/// If a file cannot be read, or was written by another version of Windlass.
 pub(super) fn needs(folder: &Path, here: &Path, operator: &Operator) -> Result<Needs> {
     let mut entries = windlass_evidence::read(folder)?;
     entries.retain(|entry| {
@@ -56,7 +56,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     real(one) == real(other)
 }
 
-/// The rights that an entry shows.
+/// Returns the rights that are needed according to an entry.
 fn shown(entry: &Entry, operator: &Operator) -> Vec<Shown> {
     match &entry.fact {
         Fact::Declared(DeclaredRight { condition, .. }) if !operator.has(condition) => Vec::new(),
@@ -68,8 +68,8 @@ fn shown(entry: &Entry, operator: &Operator) -> Vec<Shown> {
     }
 }
 
-/// The right that a request needs, and those that go with it: tests seldom meet every case, so a
-/// write also stands for what the same helper may have to do in another case.
+/// Returns the right that a request needs, and those that go with it. Tests seldom cover every
+/// case, so a write implies what the same helper may do in another case.
 fn of_request(request: &Request, test: Option<&str>) -> Vec<Shown> {
     let did = match &*request.verb {
         "get" | "list" | "watch" => "read",
@@ -123,7 +123,7 @@ fn of_request(request: &Request, test: Option<&str>) -> Vec<Shown> {
     all
 }
 
-/// A verb on the target of a request.
+/// Returns a right with this verb on the target of a request.
 fn right_of(target: &SeenTarget, verb: &str) -> Right {
     let SeenTarget { group, plural, subresource, namespace, name } = target.clone();
     let scope = if namespace.is_some() { RightScope::Watched } else { RightScope::Cluster };
@@ -131,14 +131,14 @@ fn right_of(target: &SeenTarget, verb: &str) -> Right {
     Right { verb: verb.to_owned(), group, plural, subresource, scope, name }
 }
 
-/// Whether a rule can limit a verb to names.
+/// Whether a rule can restrict a verb to names.
 fn can_be_limited(verb: &str) -> bool {
     matches!(verb, "get" | "update" | "patch" | "delete")
 }
 
 fn needs_of(entries: &[Entry], operator: &Operator) -> Needs {
     let mut all: Vec<Shown> = entries.iter().flat_map(|entry| shown(entry, operator)).collect();
-    // Of several reasons the first is shown.
+    // Among several reasons, the first is shown.
     all.sort_by_key(|shown| !shown.is_explained);
     let namespaced: BTreeSet<(String, String)> = all
         .iter()
@@ -148,11 +148,11 @@ fn needs_of(entries: &[Entry], operator: &Operator) -> Needs {
     let mut needs = Needs::new();
     for Shown { right, reason, is_observed, .. } in all {
         let Right { verb, group, plural, subresource, scope, name } = &right;
-        // Every account may ask for its own rights.
+        // Every account may query its own rights.
         if group == "authorization.k8s.io" && plural.starts_with("selfsubject") {
             continue;
         }
-        // The path of a list over all namespaces does not tell whether the kind has namespaces;
+        // The path of a list over all namespaces does not show whether the kind is namespaced;
         // other requests for the kind do.
         let is_watched =
             *scope == RightScope::Watched || namespaced.contains(&(group.clone(), plural.clone()));
@@ -196,7 +196,7 @@ fn needs_of(entries: &[Entry], operator: &Operator) -> Needs {
     needs
 }
 
-/// Adds a right. `object` is that of an observed request; `None` stands for all objects.
+/// Adds a right. `object` is the object of an observed request; `None` means all objects.
 fn add(needs: &mut Needs, access: Access, reason: &str, is_observed: bool, object: Option<&str>) {
     let names = Some(BTreeSet::new());
     let first = || Need { reason: reason.to_owned(), names, is_observed: true };
@@ -210,10 +210,10 @@ fn add(needs: &mut Needs, access: Access, reason: &str, is_observed: bool, objec
     }
 }
 
-/// Another verb that the same code of Windlass uses in other cases.
+/// Returns another verb that the same Windlass code uses in other cases.
 fn goes_with(right: &Right) -> Option<&'static str> {
     match (&*right.verb, &*right.group, &*right.plural) {
-        // If the server cannot stream the initial list in the watch, it is asked for a list.
+        // If the server cannot stream the initial list in the watch, a list request is sent.
         ("watch", ..) => Some("list"),
         // An event that repeats is patched.
         ("create", "events.k8s.io", "events") => Some("patch"),
@@ -237,7 +237,7 @@ mod tests {
         Entry::new(Fact::Declared(DeclaredRight { right, reason, condition }), None, None)
     }
 
-    /// A request by the operator. The object is as in `a/db` or in `a/`.
+    /// A request of the operator. The object is given as `a/db` or `a/`.
     fn request(verb: &str, group: &str, plural: &str, object: Option<&str>) -> Request {
         let object = object.and_then(|object| object.split_once('/'));
         Request {
@@ -350,7 +350,7 @@ mod tests {
         let both = Some(vec!["cache".to_owned(), "db".to_owned()]);
         let all = [seen(read("db")), seen(read("cache")), seen(read("db"))];
         assert_eq!(names(&all), [("get secrets".to_owned(), both)]);
-        // What is declared without a name is for all objects.
+        // A declared right without a name is for all objects.
         let all = declared(right("get", "", "secrets", RightScope::Watched), Condition::Always);
         let for_all = [("get secrets".to_owned(), None)];
         assert_eq!(names(&[seen(read("db")), all.clone()]), for_all);

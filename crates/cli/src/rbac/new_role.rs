@@ -1,11 +1,11 @@
-//! A new role, for rights in a scope in which the operator has no role that can be changed.
+//! A new role, for rights in a scope without an editable role of the operator.
 
 use super::access::{Access, Scope};
 use super::manifests::Manifests;
 use super::operator::Operator;
 use super::rules::{self, DEFAULT_INDENTATION};
 
-/// A role with these rights, and its binding, as YAML documents.
+/// Returns a role with these rights, and its binding, as YAML documents.
 pub(super) fn new_role(manifests: &Manifests, scope: &Scope, missing: &[Access]) -> [String; 2] {
     let Operator { account, namespace, .. } = &manifests.operator;
     let (kind, binding, place) = match scope {

@@ -1,4 +1,4 @@
-//! The operator as it is deployed: its account, and the options that it is started with.
+//! The deployed operator: its account, and its command line options.
 
 use std::fmt;
 
@@ -8,8 +8,7 @@ use windlass_evidence::Condition;
 use super::access::Scope;
 use super::document::{Document, text};
 
-/// The environment variables of a manager that decide what it needs, and the flags of the same
-/// options.
+/// The environment variables of a manager that affect its needs, and the flags of the same options.
 const VARIABLES: [(&str, &str); 8] = [
     ("DASHBOARD", "dashboard"),
     ("LEADER_ELECT", "leader-elect"),
@@ -21,8 +20,8 @@ const VARIABLES: [(&str, &str); 8] = [
     ("WEBHOOK_NAMESPACE", "webhook-namespace"),
 ];
 
-/// Other flags by which the container of a manager is recognized. Flags that many programs have are
-/// left out.
+/// Other flags that identify the container of a manager. Flags that many programs have are not
+/// included.
 const OTHER_FLAGS: [&str; 7] = [
     "grace-period",
     "health-probe-bind-address",
@@ -33,7 +32,7 @@ const OTHER_FLAGS: [&str; 7] = [
     "webhook-bind-address",
 ];
 
-/// Who the operator is, and how it is started.
+/// The identity of the operator, and its options.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Operator {
     /// The name of its `ServiceAccount`.
@@ -41,11 +40,11 @@ pub(super) struct Operator {
     pub(super) namespace: String,
     /// The namespace of the account in its manifest, which Kustomize may replace.
     written_namespace: String,
-    /// The namespace that Kustomize gives to all objects.
+    /// The namespace that Kustomize sets on all objects.
     namespace_of_all: Option<String>,
     /// The command line of its container.
     pub(super) arguments: Vec<String>,
-    /// Flags that variables of its container stand for, and their values.
+    /// Flags that are set by environment variables of its container, and their values.
     variables: Vec<(&'static str, String)>,
     /// The names of the CRDs in the manifests.
     pub(super) definitions: Vec<String>,
@@ -60,14 +59,14 @@ pub(super) struct Bound {
 }
 
 impl Operator {
-    /// `None` if there is no account.
+    /// Returns `None` if there is no account.
     pub(super) fn of(all: &[Document]) -> Option<Self> {
         let of_kind = |kind: &'static str| {
             all.iter().map(|document| &document.value).filter(move |value| value["kind"] == kind)
         };
         let pod = |workload: &Value| workload["spec"]["template"]["spec"].clone();
-        // The workload with the most flags of a manager; the first of several, because `max_by_key`
-        // returns the last.
+        // The workload with the most flags of a manager; among several the first, because
+        // `max_by_key` returns the last.
         let workload = ["Deployment", "StatefulSet", "DaemonSet"]
             .into_iter()
             .flat_map(of_kind)
@@ -114,7 +113,7 @@ impl Operator {
         })
     }
 
-    /// Whether the condition of a declared right holds.
+    /// Whether the condition of a declared right is met.
     pub(super) fn has(&self, condition: &Condition) -> bool {
         let is_true = |flag: &str| self.value(flag).map(|value| value != "false");
         match condition {
@@ -133,7 +132,7 @@ impl Operator {
         }
     }
 
-    /// The scopes that it watches.
+    /// Returns the scopes that it watches.
     pub(super) fn watched(&self) -> Vec<Scope> {
         let values = self.values("namespace").join(",");
         let names = values.split(',').filter(|name| !name.is_empty());
@@ -141,7 +140,8 @@ impl Operator {
         if scopes.is_empty() { vec![Scope::Cluster] } else { scopes }
     }
 
-    /// The namespace of objects of its own: of its Lease, or of the Secret of its webhooks.
+    /// Returns the namespace of the operator's own objects: of its Lease, or of the Secret of its
+    /// webhooks.
     pub(super) fn namespace_of_own(&self, plural: &str) -> String {
         let namespace = match plural {
             "leases" => self.value("leader-election-namespace"),
@@ -156,7 +156,7 @@ impl Operator {
         self.values(flag).pop()
     }
 
-    /// The values of a flag, each time that it is given. If it is not, its variable counts.
+    /// Returns all values of a flag. If it is not given, its environment variable counts.
     fn values(&self, flag: &str) -> Vec<String> {
         let mut values = Vec::new();
         let mut arguments = self.arguments.iter().peekable();
@@ -179,7 +179,7 @@ impl Operator {
         values
     }
 
-    /// The roles that are bound to its account.
+    /// Returns the roles that are bound to its account.
     pub(super) fn bound(&self, documents: &[Document]) -> Vec<Bound> {
         let mut roles = Vec::new();
         for binding in documents.iter().map(|document| &document.value) {
@@ -198,7 +198,7 @@ impl Operator {
         roles
     }
 
-    /// Whether a subject of a binding is the account, or a group that contains it.
+    /// Whether a subject of a binding is the account or a group that contains it.
     fn is(&self, subject: &Value) -> bool {
         let Self { account, namespace, written_namespace, .. } = self;
         let name = text(&subject["name"]);
@@ -217,7 +217,7 @@ impl Operator {
         }
     }
 
-    /// The namespace of an object that has one.
+    /// Returns the namespace of a namespaced object.
     fn namespace_of(&self, document: &Value) -> String {
         let namespace = text(&document["metadata"]["namespace"]);
         match &self.namespace_of_all {
@@ -250,18 +250,18 @@ fn is_served(address: &str) -> bool {
     !matches!(address, "" | "0")
 }
 
-/// The container with the most flags of a manager; the first of several.
+/// Returns the container with the most flags of a manager; the first of several.
 fn container(containers: &Value) -> Option<Value> {
-    // Of several maxima, `max_by_key` returns the last.
+    // Among several maxima, `max_by_key` returns the last.
     containers.as_array()?.iter().rev().max_by_key(|container| flags_of(container)).cloned()
 }
 
-/// The most flags of a manager that a container has.
+/// Returns the highest number of manager flags on a container.
 fn flags_in(containers: &Value) -> usize {
     containers.as_array().into_iter().flatten().map(flags_of).max().unwrap_or_default()
 }
 
-/// How many flags of a manager a container has.
+/// Returns how many flags of a manager a container has.
 fn flags_of(container: &Value) -> usize {
     let is_known = |argument: &&String| {
         let flag = argument.strip_prefix("--").and_then(|flag| flag.split('=').next());
@@ -277,7 +277,7 @@ fn command_line(container: &Value) -> Vec<String> {
     list("command").iter().chain(&list("args")).map(text).collect()
 }
 
-/// The environment variables of a container whose values are in the manifest.
+/// Returns the environment variables of a container that have literal values in the manifest.
 fn environment(container: &Value, namespace: &str) -> Vec<(String, String)> {
     let mut known: Vec<(String, String)> = Vec::new();
     for variable in container["env"].as_array().into_iter().flatten() {
@@ -293,7 +293,7 @@ fn environment(container: &Value, namespace: &str) -> Vec<(String, String)> {
 }
 
 /// Replaces `$(NAME)` by the value of a variable and `$$` by `$`, as Kubernetes does. References to
-/// unknown variables stay.
+/// unknown variables are kept.
 fn expanded(text: &str, variables: &[(String, String)]) -> String {
     let mut expanded = String::new();
     let mut rest = text;

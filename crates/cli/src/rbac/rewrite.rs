@@ -1,9 +1,9 @@
-//! Changes the file of the Roles so that it grants exactly what is needed.
+//! Edits the file of the Roles so that it grants exactly what is needed.
 //!
-//! It is changed as text, rule by rule; see `rules`. A rule of which something is too much is
-//! written anew under its comments, or left out if nothing is left of it. A wildcard is narrowed to
-//! what it is needed for, as far as no other rule grants that. What is then missing becomes new
-//! rules at the end of a role. Other files of the folder are only read.
+//! The file is edited as text, rule by rule; see `rules`. A rule with excess rights is rewritten
+//! below its comments, or removed if nothing remains. A wildcard is narrowed to the needed rights
+//! that no other rule grants. Rights that are still missing become new rules at the end of a role.
+//! Other files of the folder are only read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use super::needs::Needs;
 use super::new_role::new_role;
 use super::rules;
 
-/// What [`rewrite`] returns.
+/// The result of [`rewrite`].
 #[derive(Debug)]
 pub(super) struct Written {
     /// The text of the file.
     pub(super) text: String,
-    /// Roles that must change and are in other files, as in `ClusterRole shop`, and the files.
+    /// Roles in other files that must change, as in `ClusterRole shop`, and the files.
     pub(super) elsewhere: BTreeSet<(String, PathBuf)>,
 }
 
-/// Changes the text of `file` so that it grants what is needed, and nothing else if `removes`.
+/// Edits the text of `file` so that it grants what is needed, and nothing else if `removes`.
 ///
 /// # Errors
-/// If the file cannot be read, or is written in a way that this cannot change.
+/// If the file cannot be read, or has a form that cannot be edited.
 pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> Result<Written> {
     let by_hand = || {
         let file = file.display();
@@ -51,7 +51,8 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
 
     let of_file = before.documents.iter().filter(|document| document.file == file);
     let mut parts: Vec<String> = of_file.map(|document| document.text.clone()).collect();
-    // The documents of the file come first, so an index of `parts` is one of `before.documents`.
+    // The documents of the file come first, so an index into `parts` is also one into
+    // `before.documents`.
     let roles = roles(&before);
     let mut wanted = wanted(needs, &before.grants, &excess);
     for (index, part) in parts.iter_mut().enumerate() {
@@ -68,7 +69,7 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
     let mut scopes_elsewhere = BTreeSet::new();
     let own = parts.len();
     for (scope, missing) in by_scope {
-        // A role of this file, if there is one: it has the lowest index.
+        // Prefers a role of this file, which has the lowest index.
         let role = roles.iter().filter(|(its, ..)| its == scope).min_by_key(|(_, index, _)| *index);
         match role {
             Some((_, index, _)) if *index < own => {
@@ -81,7 +82,7 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
             None => parts.extend(new_role(&before, scope, &missing)),
         }
     }
-    // The result is read again: a change that does not have the intended effect is not written.
+    // The result is parsed again: an edit without the intended effect is not written.
     let written = parts.concat();
     let after = Manifests::read(file, &written).with_context(by_hand)?;
     let mut left = Difference::between(needs, &after.grants);
@@ -92,8 +93,8 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
     Ok(Written { text: written.replace('\n', ending), elsewhere })
 }
 
-/// What would be missing if everything in `excess` was removed, apart from the parts of rules that
-/// name an object: these stay in any case.
+/// Returns what would be missing if everything in `excess` was removed, except for the parts of
+/// rules that name an object: these are kept in any case.
 fn wanted(needs: &Needs, grants: &[Grant], excess: &[Excess]) -> BTreeSet<Access> {
     let is_excess = |grant: &&Grant| excess.iter().any(|excess| excess.grant == **grant);
     let mut left: Vec<Grant> = grants.iter().filter(|grant| !is_excess(grant)).cloned().collect();
@@ -104,7 +105,7 @@ fn wanted(needs: &Needs, grants: &[Grant], excess: &[Excess]) -> BTreeSet<Access
     missing(needs, &left)
 }
 
-/// What is missing, without rights that others of it include.
+/// Returns what is missing, without rights that other missing ones include.
 fn missing(needs: &Needs, grants: &[Grant]) -> BTreeSet<Access> {
     let missing = Difference::between(needs, grants).missing;
     let is_included =
@@ -113,8 +114,8 @@ fn missing(needs: &Needs, grants: &[Grant]) -> BTreeSet<Access> {
     accesses.filter(|access| !is_included(access)).cloned().collect()
 }
 
-/// The roles that are bound to the operator and can be changed: where they hold, the index of the
-/// document, and what they are called.
+/// Returns the editable roles that are bound to the operator: their scope, the index of their
+/// document, and their names.
 fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
     let Manifests { operator, documents, .. } = manifests;
     let mut roles = Vec::new();
@@ -341,7 +342,7 @@ rules:
         assert!(
             written.contains("kind: Role\nmetadata:\n  name: shop\n  namespace: shop\nrules:\n")
         );
-        // In the whole cluster it would be too much.
+        // Cluster-wide, it would be too much.
         let text = FILE.replace("[deployments]", "[deployments, x]");
         needs.insert(access(&own, "apps", "x", "get"), need(""));
         let shown = Difference::between(&needs, &read(&text).grants).to_string();
@@ -387,7 +388,7 @@ rules:
         let (_, tail) = rest.split_once("---").expect("a document");
         let in_a_line = "rules: [{apiGroups: [''], resources: [secrets], verbs: [list]}]\n---";
         let on_its_own = "rules:\n  [{apiGroups: [''], resources: [secrets], verbs: [list]}]\n---";
-        // Without the first rule, the second is no YAML.
+        // Without the first rule, the second is not valid YAML.
         let with_an_alias = "rules:\n- apiGroups: ['']\n  resources: [secrets]\n  verbs: &all \
              [list]\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: *all\n---";
         for rules in [in_a_line, on_its_own, with_an_alias] {
@@ -407,7 +408,7 @@ rules:
             Need { names: Some(["db".to_owned()].into()), is_observed: true, ..Need::default() };
         needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
         assert_eq!(rewrite_of(&text, &needs, true), text);
-        // It is still narrowed to what is needed of it.
+        // It is still narrowed to what is needed.
         let broad = text.replace("verbs: [get]", "verbs: [\"*\"]");
         assert_eq!(rewrite_of(&broad, &needs, true), text);
     }
@@ -437,7 +438,7 @@ rules:
             let shown = Difference::between(&needs, &read(&text).grants).to_string();
             assert_eq!(shown, "+ get secrets is missing: a run\n");
         }
-        // Without the comment, the rule is shown and removed as others are.
+        // Without the comment, the rule is reported and removed like others.
         let rule = "  - nonResourceURLs: ['/metrics', '/debug/*']\n    verbs: [get]\n";
         let text = FILE.replace("rules:\n", &format!("rules:\n{rule}"));
         let shown = Difference::between(&as_granted(), &read(&text).grants).to_string();
@@ -460,7 +461,7 @@ rules:
         let written = rewrite_of(&text, &needs, true);
         let added = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get]\n";
         assert_eq!(written, FILE.replace(end, &format!("{end}{added}{comment}")));
-        // So the new rule is not kept when it is needed no more.
+        // So the new rule is not kept when it is no longer needed.
         assert_eq!(rewrite_of(&written, &as_granted(), true), text);
     }
 

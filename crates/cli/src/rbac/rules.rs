@@ -1,7 +1,7 @@
 //! The rules of a role as text, with their comments.
 //!
-//! Rules are changed one by one: what needs no change stays as it is, with its comments. A comment
-//! above a rule that says [`KEEP`] leaves the rule alone, whatever is needed.
+//! Rules are changed one by one: a rule without changes is kept as it is, with its comments. A
+//! comment with [`KEEP`] above a rule exempts it from changes, whatever is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,19 +15,19 @@ use super::grant::granted;
 /// A comment above a rule that contains this keeps the rule.
 const KEEP: &str = "windlass: keep";
 
-/// How far the first rule of a role is indented.
+/// The indentation of the first rule of a role.
 pub(super) const DEFAULT_INDENTATION: usize = 2;
 
 /// A role in four parts.
 struct Role<'a> {
-    /// Up to the line `rules:`, with it.
+    /// The lines up to and including `rules:`.
     head: Vec<&'a str>,
     rules: Vec<Rule<'a>>,
     /// The comments and empty lines after the last rule.
     comments: Vec<&'a str>,
     /// The fields after the rules.
     tail: Vec<&'a str>,
-    /// How far the rules are indented.
+    /// The indentation of the rules.
     indentation: usize,
 }
 
@@ -38,16 +38,16 @@ struct Rule<'a> {
     body: Vec<&'a str>,
 }
 
-/// Which rules of a role stay because of a comment, in their order.
+/// Returns for each rule of a role whether a comment keeps it.
 pub(super) fn kept(role: &str) -> Vec<bool> {
     Role::of(role).map(|role| role.rules.iter().map(Rule::is_kept).collect()).unwrap_or_default()
 }
 
-/// The text of a role without the rights in `excess`. A rule that changes is written anew: comments
-/// above it stay, those inside of it are lost.
+/// Returns the text of a role without the rights in `excess`. A changed rule is rewritten: comments
+/// above it are kept, those inside of it are lost.
 ///
-/// A wildcard is narrowed to those rights in `wanted` that it includes in the same scope. They are
-/// taken out of `wanted`, so that the first of several such rules has them.
+/// A wildcard is narrowed to the rights in `wanted` that it includes in the same scope. They are
+/// removed from `wanted`, so only the first of several such rules gets them.
 pub(super) fn without(
     text: &str,
     scope: &Scope,
@@ -90,8 +90,8 @@ pub(super) fn without(
     lines.join("\n") + "\n"
 }
 
-/// The text of a role, with rules for what is missing after its last rule. Comments below that one
-/// stay below the new rules: they are not about them, and one may contain [`KEEP`].
+/// Returns the text of a role with rules for the missing rights after its last rule. Comments below
+/// the last rule stay below the new rules: they are not about them, and one may contain [`KEEP`].
 pub(super) fn with(text: &str, missing: &[Access]) -> String {
     let text = text.replace("rules: []\n", "rules:\n");
     let Some(role) = Role::of(&text) else { return text };
@@ -107,7 +107,7 @@ pub(super) fn with(text: &str, missing: &[Access]) -> String {
 }
 
 impl<'a> Role<'a> {
-    /// `None` if there is no line `rules:` with the rules in the lines below it.
+    /// Returns `None` if there is no line `rules:` with the rules in the lines below it.
     fn of(text: &'a str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().collect();
         let is_begin = |line: &&str| {
@@ -138,8 +138,8 @@ impl Rule<'_> {
     }
 }
 
-/// The rules in these lines, each with the comments before it, and the comments after the last.
-/// `None` if they begin with something else than a rule.
+/// Splits lines into rules, each with the comments before it, and the comments after the last.
+/// Returns `None` if they do not begin with a rule.
 fn rules_of<'a>(lines: &[&'a str], indentation: usize) -> Option<(Vec<Rule<'a>>, Vec<&'a str>)> {
     let mut rules: Vec<Rule<'a>> = Vec::new();
     let mut comments = Vec::new();
@@ -166,8 +166,8 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// Rules that grant this, as lines. Resources of a group with the same verbs share one. URLs are
-/// left out: nothing needs one, so no rule is written for one.
+/// Renders rules that grant this, as lines. Resources of a group with the same verbs share a rule.
+/// URLs are ignored, because they are never needed.
 pub(super) fn rendered(grants: &[Access], indentation: usize) -> Vec<String> {
     /// The group, the name if it is limited to one, the resources and the verbs.
     type Same<'a> = (&'a str, &'a Option<String>, Vec<&'a str>, Vec<&'a Verb>);
@@ -203,7 +203,7 @@ pub(super) fn rendered(grants: &[Access], indentation: usize) -> Vec<String> {
     lines
 }
 
-/// A YAML list in one line.
+/// Formats a YAML list on one line.
 fn list(items: &[&str]) -> String {
     let is_plain = |item: &str| {
         item.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -212,7 +212,7 @@ fn list(items: &[&str]) -> String {
     let mut text = String::from("[");
     for (index, item) in items.iter().enumerate() {
         let sign = if index == 0 { "" } else { ", " };
-        // A Rust string literal without control characters is also one of YAML.
+        // A Rust string literal without control characters is also a YAML string.
         let item = if is_plain(item) { (*item).to_owned() } else { format!("{item:?}") };
         let _ = write!(text, "{sign}{item}");
     }
