@@ -1,6 +1,6 @@
-// Command clients-go does with client-go and controller-runtime what operators do with them, and
-// prints what came of it. A test runs it on two servers and compares the lines: there is nothing in
-// them that differs from run to run.
+// Command clients-go performs typical operations of operators with client-go and
+// controller-runtime, and prints the results. A test runs it on two servers and compares the lines,
+// which contain nothing that differs from run to run.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 // patience is how long a step may take on a busy machine.
 const patience = 2 * time.Minute
 
-// session is what every step is given.
+// session is the environment of every step.
 type session struct {
 	ctx       context.Context
 	config    *rest.Config
@@ -51,7 +51,7 @@ var steps = []struct {
 }
 
 func main() {
-	// controller-runtime brings the flag --kubeconfig.
+	// controller-runtime defines the flag --kubeconfig.
 	flag.Parse()
 	ctrl.SetLogger(klog.Background())
 	if err := run(); err != nil {
@@ -92,7 +92,7 @@ func say(format string, values ...any) {
 	fmt.Printf(format+"\n", values...)
 }
 
-// refused prints why a request was refused, and returns an error if it was not.
+// refused prints why a request was refused, and returns an error if it succeeded.
 func refused(what string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

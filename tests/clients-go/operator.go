@@ -24,7 +24,7 @@ var siteKind = schema.GroupVersionKind{Group: "clients.windlass.dev", Version: "
 
 const finalizer = "clients.windlass.dev/cleanup"
 
-// sites is the definition of the kind that the operator is about.
+// sites is the definition of the operator's kind.
 func sites() *apiextensionsv1.CustomResourceDefinition {
 	one := float64(0)
 	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -56,7 +56,7 @@ func site(namespace, name string) *unstructured.Unstructured {
 	return object
 }
 
-// reconciler gives every Site a Deployment.
+// reconciler creates a Deployment for every Site.
 type reconciler struct {
 	client.Client
 	recorder events.EventRecorder
@@ -102,8 +102,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.Status().Patch(ctx, object, client.MergeFrom(before))
 }
 
-// operator is a manager with leader election and a controller, on a server that envtest is pointed
-// at.
+// operator runs a manager with leader election and a controller, on a server that envtest connects
+// to.
 func operator(s *session) error {
 	existing := true
 	environment := &envtest.Environment{
@@ -146,7 +146,7 @@ func operator(s *session) error {
 	return nil
 }
 
-// tell lets the operator work, and says what can be seen of it. Reads go past the cache.
+// tell lets the operator work, and prints the observed results. Reads bypass the cache.
 func tell(s *session, reader client.Reader, writer client.Client) error {
 	ctx := s.ctx
 	object := site(s.namespace, "a")

@@ -22,7 +22,7 @@ var (
 	newShops = schema.GroupVersion{Group: shopKind.Group, Version: "v2"}
 )
 
-// OldShop is version v1: the address is one string.
+// OldShop is version v1, with the address as one string.
 type OldShop struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -36,7 +36,7 @@ type OldShopSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// Shop is version v2, the hub, which is stored.
+// Shop is version v2, the hub and storage version.
 type Shop struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -124,10 +124,10 @@ func addShops(scheme *runtime.Scheme) {
 	metav1.AddToGroupVersion(scheme, newShops)
 }
 
-// Hub marks the version that all others are converted to.
+// Hub marks the version to which all others are converted.
 func (*Shop) Hub() {}
 
-// ConvertTo makes v2 of v1.
+// ConvertTo converts v1 to v2.
 func (s *OldShop) ConvertTo(to conversion.Hub) error {
 	shop := to.(*Shop)
 	shop.ObjectMeta, shop.Status = s.ObjectMeta, s.Status
@@ -147,7 +147,7 @@ func (s *OldShop) ConvertTo(to conversion.Hub) error {
 	return nil
 }
 
-// ConvertFrom makes v1 of v2.
+// ConvertFrom converts v2 to v1.
 func (s *OldShop) ConvertFrom(from conversion.Hub) error {
 	shop := from.(*Shop)
 	s.ObjectMeta, s.Status = shop.ObjectMeta, shop.Status
@@ -158,10 +158,10 @@ func (s *OldShop) ConvertFrom(from conversion.Hub) error {
 	return nil
 }
 
-// keeper has the webhooks of shops. They are about v2; for v1 the server converts.
+// keeper implements the webhooks of shops, for v2; the server converts v1 for them.
 type keeper struct{}
 
-// Default fills in what is left out.
+// Default fills in missing fields.
 func (keeper) Default(_ context.Context, shop *Shop) error {
 	if shop.Spec.Replicas == nil {
 		two := int32(2)
@@ -191,12 +191,12 @@ func (keeper) check(shop *Shop) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// ValidateCreate refuses addresses that are none.
+// ValidateCreate rejects invalid addresses.
 func (k keeper) ValidateCreate(_ context.Context, shop *Shop) (admission.Warnings, error) {
 	return k.check(shop)
 }
 
-// ValidateUpdate refuses another host, and warns and refuses at once.
+// ValidateUpdate rejects a changed host, and can warn and reject at the same time.
 func (k keeper) ValidateUpdate(_ context.Context, old, shop *Shop) (admission.Warnings, error) {
 	if old.Spec.Host != shop.Spec.Host {
 		moved := field.Forbidden(field.NewPath("spec", "host"), "a shop does not move")
@@ -206,7 +206,7 @@ func (k keeper) ValidateUpdate(_ context.Context, old, shop *Shop) (admission.Wa
 	return k.check(shop)
 }
 
-// ValidateDelete refuses to delete shops that are open.
+// ValidateDelete rejects the deletion of open shops.
 func (keeper) ValidateDelete(_ context.Context, shop *Shop) (admission.Warnings, error) {
 	if shop.Labels["open"] == "yes" {
 		return nil, fmt.Errorf("shop %s is open", shop.Name)

@@ -26,7 +26,7 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: data}
 }
 
-// typed is the life of a config map: created, read, changed in every way, deleted.
+// typed creates a config map, reads it, changes it in every way, and deletes it.
 func typed(s *session) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	object := configMap("a", map[string]string{"a": "1"})
@@ -134,8 +134,8 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// workloads is a deployment with its status and scale, a pod with its binding and eviction, and a
-// revision that holds anything.
+// workloads writes a deployment with its status and scale, a pod with its binding and eviction, and
+// a revision with arbitrary content.
 func workloads(s *session) error {
 	deployments := s.client.AppsV1().Deployments(s.namespace)
 	made, err := deployments.Create(s.ctx, deployment("a", 0), metav1.CreateOptions{})
@@ -202,7 +202,7 @@ func workloads(s *session) error {
 	return nil
 }
 
-// refusals are errors as clients see them.
+// refusals prints errors as clients see them.
 func refusals(s *session) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	_, err := maps.Get(s.ctx, "nope", metav1.GetOptions{})
@@ -224,7 +224,7 @@ func refusals(s *session) error {
 	return refused("negative", err)
 }
 
-// collections are lists in pages, and deletes of many at once.
+// collections lists in pages, and deletes many objects at once.
 func collections(s *session) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	for i := range 25 {
@@ -262,7 +262,7 @@ func collections(s *session) error {
 	return nil
 }
 
-// reviews are questions to the server.
+// reviews sends an access review and a discovery request.
 func reviews(s *session) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: "create", Resource: "pods"},

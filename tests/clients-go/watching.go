@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// tellEvents tells events by both APIs for them; the second of two alike only counts.
+// tellEvents records events by both event APIs; a repeated event only increases its count.
 func tellEvents(s *session) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	about, err := maps.Create(s.ctx, configMap("a", nil), metav1.CreateOptions{})
@@ -63,7 +63,7 @@ func tellEvents(s *session) error {
 	return nil
 }
 
-// informersSeen starts an informer that tells what it sees and counts resyncs.
+// informersSeen starts an informer that reports its events and counts resyncs.
 func informersSeen(s *session) (*atomic.Int32, chan string, cache.SharedIndexInformer) {
 	var resyncs atomic.Int32
 	seen := make(chan string, 100)
@@ -91,7 +91,7 @@ func informersSeen(s *session) (*atomic.Int32, chan string, cache.SharedIndexInf
 	return &resyncs, seen, informer
 }
 
-// watchMaps is an informer that sees what happens, and tells it again at each resync.
+// watchMaps runs an informer that sees changes, and sees all objects again at each resync.
 func watchMaps(s *session) error {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	if _, err := maps.Create(s.ctx, configMap("before", nil), metav1.CreateOptions{}); err != nil {
@@ -138,7 +138,7 @@ func watchMaps(s *session) error {
 	return err
 }
 
-// election is a leader who releases the Lease, and the next one.
+// election runs a leader that releases the Lease, and its successor.
 func election(s *session) error {
 	for _, identity := range []string{"one", "two"} {
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -153,7 +153,7 @@ func election(s *session) error {
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(context.Context) {
 					say("%s leads", identity)
-					// Some renewals.
+					// Time for some renewals.
 					time.Sleep(300 * time.Millisecond)
 					cancel()
 				},
@@ -174,7 +174,7 @@ func election(s *session) error {
 	return nil
 }
 
-// dynamicObjects are objects without Go types, and a watch of them.
+// dynamicObjects uses objects without Go types, and watches them.
 func dynamicObjects(s *session) error {
 	client, err := dynamic.NewForConfig(s.config)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// heard prints the warnings in answers.
+// heard prints the warnings of answers.
 type heard struct{}
 
 func (heard) HandleWarningHeader(code int, _, text string) { say("warning %d: %s", code, text) }
 
-// configurations are the webhooks of shops as controller-gen writes them: by a service. envtest
-// makes URLs of them.
+// configurations are the webhooks of shops as controller-gen writes them, with a service. envtest
+// replaces it by URLs.
 func configurations() ([]*admissionv1.MutatingWebhookConfiguration, []*admissionv1.ValidatingWebhookConfiguration) {
 	none := admissionv1.SideEffectClassNone
 	service := func(path string) admissionv1.WebhookClientConfig {
@@ -55,8 +55,8 @@ func configurations() ([]*admissionv1.MutatingWebhookConfiguration, []*admission
 	return []*admissionv1.MutatingWebhookConfiguration{mutating}, []*admissionv1.ValidatingWebhookConfiguration{validating}
 }
 
-// webhooks is a manager that serves a defaulter, a validator and a conversion, with the
-// certificates and the configurations of envtest.
+// webhooks runs a manager that serves a defaulter, a validator and a conversion, with the
+// certificates and configurations of envtest.
 func webhooks(s *session) error {
 	scheme := runtime.NewScheme()
 	addShops(scheme)
@@ -91,7 +91,7 @@ func webhooks(s *session) error {
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
 	story := tellShops(s, config, manager)
-	// envtest leaves configurations behind.
+	// envtest does not remove the configurations.
 	hooks := s.client.AdmissionregistrationV1()
 	err = errors.Join(
 		hooks.MutatingWebhookConfigurations().Delete(s.ctx, mutating[0].Name, metav1.DeleteOptions{}),
@@ -105,17 +105,17 @@ func webhooks(s *session) error {
 	return nil
 }
 
-// shop is one in v2.
+// shop returns a shop in v2.
 func (s *session) shop(name, host string, port int32) *Shop {
 	return &Shop{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}, Spec: ShopSpec{Host: host, Port: port}}
 }
 
-// oldShop is one in v1.
+// oldShop returns a shop in v1.
 func (s *session) oldShop(name, address string) *OldShop {
 	return &OldShop{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}, Spec: OldShopSpec{Address: address}}
 }
 
-// show prints what matters of a shop, in the version in which it is.
+// show prints the relevant fields of a shop, in its version.
 func show(what string, object client.Object) {
 	var spec, status any
 	switch shop := object.(type) {
@@ -129,7 +129,7 @@ func show(what string, object client.Object) {
 	say("%s: %s %T %s %s", what, object.GetName(), object, shown, phase)
 }
 
-// tellShops waits until the webhooks are called, and says what clients see of them.
+// tellShops waits until the webhooks are called, and prints what clients see.
 func tellShops(s *session, config *rest.Config, manager ctrl.Manager) error {
 	silent := rest.CopyConfig(config)
 	silent.WarningHandler = rest.NoWarnings{}
@@ -158,7 +158,7 @@ func tellShops(s *session, config *rest.Config, manager ctrl.Manager) error {
 			return err
 		}
 	}
-	// The manager's cache watches in the version that is not stored.
+	// The manager's cache watches the version that is not the storage version.
 	err = s.until("the cache has a shop of v1", func(ctx context.Context) (bool, error) {
 		found := &OldShop{}
 		err := manager.GetClient().Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "b"}, found)
@@ -240,7 +240,7 @@ func shopsAreWritten(s *session, c client.WithWatch) error {
 	return nil
 }
 
-// shopsAreRefused is everything that the webhooks do not want.
+// shopsAreRefused sends everything that the webhooks reject.
 func shopsAreRefused(s *session, c client.WithWatch) error {
 	moved, large := s.shop("a", "", 0), s.shop("b", "", 0)
 	for _, shop := range []*Shop{moved, large} {

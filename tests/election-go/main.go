@@ -1,6 +1,6 @@
 // Command election-go is one replica of client-go's leader election, for tests in which it contends
-// with replicas of Windlass. It says what happens to it as JSON, one object in a line. SIGTERM
-// makes it release the Lease and end.
+// with replicas of Windlass. It prints its events as JSON, one object per line. SIGTERM makes it
+// release the Lease and end.
 package main
 
 import (
@@ -79,14 +79,13 @@ func run(o options) error {
 	return nil
 }
 
-// endWithTheInput ends the process when its input ends, so that it does not outlive a test that was
-// killed.
+// endWithTheInput ends the process when its input ends, so that it does not outlive a killed test.
 func endWithTheInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
 }
 
-// say prints an event, and the identity that it is about.
+// say prints an event and the identity of its leader.
 func say(event, identity string) {
 	line, err := json.Marshal(map[string]string{"event": event, "identity": identity})
 	if err != nil {

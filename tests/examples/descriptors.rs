@@ -1,9 +1,10 @@
-//! Compiles the published `.proto` files of Kubernetes into `src/protobuf/descriptors.bin`, with
-//! which the conformance suite writes and reads protobuf.
+//! Compiles the published `.proto` files of Kubernetes into `src/protobuf/descriptors.bin`, which
+//! the conformance suite uses to write and read protobuf.
 //!
-//! The embedded server has a table of its own, made from the same files in another way: a mistake
-//! in one of the two shows as a difference. Run `cargo run -p windlass-tests --example descriptors`
-//! after `cargo xtask kube` moved to another release. It needs Go, which finds the files.
+//! The embedded server has its own table, generated from the same files in another way: a mistake
+//! in one of the two appears as a difference. Run `cargo run -p windlass-tests --example
+//! descriptors` after `cargo xtask kube` moves to another release. It needs Go, which finds the
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use protox::Compiler;
 use protox::file::{File, FileResolver};
 
-/// The packages whose messages cases use; what they import comes along.
+/// The packages of the messages in the cases; their imports are included.
 const PACKAGES: [&str; 17] = [
     "k8s.io/api/apps/v1",
     "k8s.io/api/authentication/v1",
@@ -33,9 +34,9 @@ const PACKAGES: [&str; 17] = [
     "k8s.io/apimachinery/pkg/apis/meta/v1",
 ];
 
-/// Finds files in the modules that the control plane is built from.
+/// Finds files in the modules from which the control plane is built.
 struct Modules {
-    /// Modules, and their folders.
+    /// The modules with their folders.
     folders: Vec<(&'static str, PathBuf)>,
 }
 
@@ -71,7 +72,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The folder of a module, in the release that `cargo xtask kube` builds.
+/// Returns the folder of a module, in the release that `cargo xtask kube` builds.
 fn folder(module: &str) -> Result<PathBuf> {
     let pins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xtask/kube/control-plane");
     let mut go = Command::new("go");

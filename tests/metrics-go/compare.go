@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// difference is one way in which a family differs.
+// difference is a difference in one family.
 type difference struct {
 	family string
 	what   string
@@ -19,7 +19,7 @@ const (
 	onlyThere = "only there"
 )
 
-// compare returns what differs, in the order of the names.
+// compare returns the differences, sorted by name.
 func compare(here, there families) []difference {
 	var found []difference
 	for name, ours := range here {
@@ -51,7 +51,7 @@ func compare(here, there families) []difference {
 }
 
 // readRows reads the table below the heading "## Differences": the first cell is a name in
-// backticks, which may end in an asterisk, and the second is what differs.
+// backticks, which may end in an asterisk, and the second describes the difference.
 func readRows(path string) ([]difference, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// contentType is what the other process says of its text.
+// contentType is the content type of the other process.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// family is what is compared of a metric.
+// family is the compared part of a metric.
 type family struct {
 	kind string
-	// labels are the names of labels that its series have, sorted, without le.
+	// labels are the label names of its series, sorted, without le.
 	labels []string
-	// results are the values of the label result, which are a closed list.
+	// results are the values of the label result, which is a closed set.
 	results []string
 	buckets []float64
 }
 
-// families are by the name that series of counters and gauges have.
+// families maps names, as the series of counters and gauges have them, to families.
 type families map[string]*family
 
 func (f *family) addLabel(name, value string) {
@@ -55,7 +55,7 @@ func insert[T float64 | string](sorted []T, value T) []T {
 	return slices.Insert(sorted, index, value)
 }
 
-// parse reads OpenMetrics text as Prometheus does when it scrapes.
+// parse parses OpenMetrics text as Prometheus does when it scrapes.
 func parse(text []byte) (families, error) {
 	parser, err := textparse.New(text, contentType, nil, textparse.ParserOptions{})
 	if err != nil {
@@ -89,7 +89,7 @@ func parse(text []byte) (families, error) {
 	}
 }
 
-// suffix is what OpenMetrics leaves out of the name of a family.
+// suffix returns what OpenMetrics omits from the name of a family.
 func suffix(kind model.MetricType) string {
 	switch kind {
 	case model.MetricTypeCounter:
@@ -101,7 +101,7 @@ func suffix(kind model.MetricType) string {
 	}
 }
 
-// gathered reads what a Go registry has.
+// gathered converts the metrics of a Go registry.
 func gathered(metrics []*dto.MetricFamily) families {
 	found := families{}
 	for _, metric := range metrics {

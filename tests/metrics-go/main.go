@@ -1,8 +1,8 @@
 // Command metrics-go compares the metrics of a Windlass process with those of controller-runtime.
 //
 // It parses the text of the process with Prometheus' own parser, runs a controller-runtime manager
-// against the same API server, and compares names, labels, types and buckets. What differs must be
-// in the table of differences in docs/metrics.md, and what is in the table must differ.
+// against the same API server, and compares names, labels, types and buckets. The differences must
+// be exactly those in the table in docs/metrics.md.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	// Not the flags of the program: controller-runtime puts one of the same name there.
+	// Not the default flag set: controller-runtime defines a flag of the same name there.
 	flags := flag.NewFlagSet("metrics-go", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "file that says how to reach the server")
 	namespace := flags.String("namespace", "", "namespace with the objects to reconcile")

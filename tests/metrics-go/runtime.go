@@ -19,7 +19,7 @@ import (
 // patience is how long everything may take on a slow machine.
 const patience = 2 * time.Minute
 
-// reconciler does what the name of an object says, and tells which objects it has seen.
+// reconciler does what the name of an object demands, and reports the objects that it has seen.
 type reconciler struct {
 	seen chan string
 }
@@ -47,7 +47,7 @@ func controllerRuntime(config *rest.Config, namespace string) (families, error) 
 	metrics.RegisterRESTClientMetrics(metrics.MetricRequestLatency,
 		metrics.MetricDNSResolutionLatency, metrics.MetricRequestSize, metrics.MetricResponseSize,
 		metrics.MetricRateLimiterLatency, metrics.MetricRequestRetry)
-	// Without a limit there are no metrics of it.
+	// Without a limit, the metrics of the rate limiter are missing.
 	config.QPS, config.Burst = 100, 100
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Metrics:                 server.Options{BindAddress: "0"},

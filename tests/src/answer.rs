@@ -1,7 +1,8 @@
-//! What a server answered, as the next step of a case needs it.
+//! The answer of a server, as the next step of a case needs it.
 //!
 //! A case never checks an answer: the comparison with the recording does. So the accessors here are
-//! lenient; what is missing is empty, the case goes on, and the difference shows where it began.
+//! lenient: a missing value is empty, the case continues, and the comparison shows where it
+//! differs.
 
 use http::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Value, json};
@@ -14,12 +15,12 @@ pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// The body, in JSON or protobuf; a string if it is neither, null if there is none.
+    /// The body, from JSON or protobuf; a string if it is neither, null if it is empty.
     pub(crate) body: Value,
 }
 
 impl Answer {
-    /// Parses a body as far as it goes.
+    /// Parses a body; never fails.
     pub(crate) fn new(status: u16, headers: HeaderMap, body: &[u8]) -> Self {
         let body = if body.is_empty() {
             Value::Null
@@ -42,27 +43,27 @@ impl Answer {
         self.body.pointer(pointer).cloned().unwrap_or_default()
     }
 
-    /// `metadata.uid`, or nothing.
+    /// `metadata.uid`, or an empty string.
     pub(crate) fn uid(&self) -> String {
         self.text("/metadata/uid")
     }
 
-    /// `metadata.resourceVersion`, or nothing.
+    /// `metadata.resourceVersion`, or an empty string.
     pub(crate) fn version(&self) -> String {
         self.text("/metadata/resourceVersion")
     }
 
-    /// `metadata.name`, or nothing.
+    /// `metadata.name`, or an empty string.
     pub(crate) fn name(&self) -> String {
         self.text("/metadata/name")
     }
 
-    /// `metadata.continue`, or nothing.
+    /// `metadata.continue`, or an empty string.
     pub(crate) fn next_page(&self) -> String {
         self.text("/metadata/continue")
     }
 
-    /// The object, with changes made by `edit`: the usual way to a PUT.
+    /// Returns the object with the changes of `edit`, for a PUT.
     pub(crate) fn edited(&self, edit: impl FnOnce(&mut Value)) -> Value {
         let mut object = self.body.clone();
         edit(&mut object);
@@ -74,7 +75,7 @@ impl Answer {
     }
 }
 
-/// Whether an answer says that it is protobuf, be it an object or a watch.
+/// Whether an answer is protobuf, either an object or a watch.
 pub(crate) fn is_protobuf(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(PROTOBUF.as_bytes()))
 }

@@ -1,8 +1,8 @@
 //! All cases of the conformance suite, by area.
 //!
-//! The list stands once, in `cases/list`; the table [`ALL`] and the tests are made from it by
-//! [`for_each_case`](crate::for_each_case). A case that is written and not listed is an unused
-//! function, which the compiler reports.
+//! `cases/list` is the only list; [`for_each_case`](crate::for_each_case) makes the table [`ALL`]
+//! and the tests from it. A case that is not listed is an unused function, which the compiler
+//! reports.
 
 mod apply;
 mod apply_builtins;
@@ -43,17 +43,17 @@ use futures::future::LocalBoxFuture;
 
 use crate::Script;
 
-/// One case: a script, its name, and the area whose file holds its recording.
+/// One case: a script, its name, and the area of its recording.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// The area: a module here, and a file in `tests/recordings`.
     pub area: &'static str,
-    /// The name: unique over all areas, since the namespace of the case is named after it.
+    /// The name: unique over all areas, because the namespace of the case is named after it.
     pub name: &'static str,
     pub(crate) body: for<'a> fn(&'a mut Script) -> LocalBoxFuture<'a, ()>,
 }
 
-/// How many cases there have to be.
+/// The minimum number of cases.
 pub(crate) const AT_LEAST: usize = 605;
 
 macro_rules! table {
@@ -69,10 +69,10 @@ macro_rules! table {
 
 crate::for_each_case!(table);
 
-/// The case of this name.
+/// Returns the case of this name.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such case.
 pub fn named(name: &str) -> &'static Case {
     ALL.iter().find(|case| case.name == name).expect("a listed case must be in the table")
 }

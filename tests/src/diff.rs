@@ -1,9 +1,9 @@
-//! The difference of two texts, line by line, for the eyes of whoever broke something.
+//! A line diff of two texts, for whoever has to fix the difference.
 //!
-//! The texts are single steps of a transcript, at most some hundred lines, so the plain table of
+//! The texts are single steps of a transcript, at most a few hundred lines, so the plain table of
 //! longest common subsequences is fast enough.
 
-/// Lines of `expected` alone are marked `-`, lines of `got` alone `+`, common lines are indented.
+/// Marks lines only in `expected` with `-`, lines only in `got` with `+`, and indents common lines.
 #[must_use]
 pub fn lines(expected: &str, got: &str) -> String {
     let (left, right): (Vec<_>, Vec<_>) = (expected.lines().collect(), got.lines().collect());
@@ -24,7 +24,7 @@ pub fn lines(expected: &str, got: &str) -> String {
     out.join("\n")
 }
 
-/// For every pair of positions, how many lines the rests have in common, in order.
+/// Returns for every pair of positions how many lines the remainders have in common, in order.
 fn common_lengths(left: &[&str], right: &[&str]) -> Vec<Vec<usize>> {
     let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];
     for i in (0..left.len()).rev() {

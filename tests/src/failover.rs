@@ -7,21 +7,22 @@ use windlass_testkit::{AuditRecord, AuditStage};
 
 /// The name of the Lease.
 pub const LEASE: &str = "operator";
-/// The label by which the operator finds its objects: `parent` or `child`.
+/// The label of the operator's objects: `parent` or `child`.
 pub const LABEL: &str = "failover";
 /// The field that is copied from a parent to its child.
 pub const VALUE: &str = "value";
-/// An annotation of a parent: the last value that the operator has seen.
+/// The annotation of a parent with the last value that the operator has seen.
 pub const SEEN: &str = "windlass.dev/seen";
-/// An annotation of a parent: how many values the operator has seen.
+/// The annotation of a parent with the number of values that the operator has seen.
 pub const COUNT: &str = "windlass.dev/count";
 /// How many parents the operator reconciles at once.
 pub const WORKERS: usize = 4;
 
-/// What the user agents of the operator begin with.
+/// The prefix of the operator's user agents.
 const AGENT: &str = "begun/";
 
-/// The user agent of a request that begins at this time. So the audit log shows it.
+/// Returns the user agent of a request that begins at this time, so that the audit log shows the
+/// time.
 pub fn agent(begun: Timestamp) -> String {
     format!("{AGENT}{begun}")
 }
@@ -29,39 +30,39 @@ pub fn agent(begun: Timestamp) -> String {
 /// A successful write of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseWrite {
-    /// The version that it made.
+    /// The resulting version.
     pub version: u64,
-    /// Who wrote.
+    /// The user that wrote.
     pub user: String,
-    /// Who holds the Lease since then; empty if nobody does.
+    /// The holder since then; empty if there is none.
     pub holder: String,
     /// How often the holder has changed.
     pub transitions: i64,
     /// How long the Lease lasts without a renewal.
     pub duration: SignedDuration,
-    /// When the server received it.
+    /// When the server received the write.
     pub received: Timestamp,
 }
 
 /// A write of a replica that did not hold the Lease when the server received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateWrite {
-    /// Who wrote.
+    /// The user that wrote.
     pub user: String,
     /// The verb and the path.
     pub request: String,
     /// The status code of the answer, if there was one.
     pub code: Option<u16>,
-    /// When its process began it: see [`agent`].
+    /// When its process began the write: see [`agent`].
     pub begun: Option<Timestamp>,
-    /// How long the user had not held the Lease; `None` if it never had.
+    /// How long ago the user had lost the Lease; `None` if it never held it.
     pub late: Option<SignedDuration>,
     /// Whether it can do no harm: it was applied, so the leader's next run repairs it, or it
-    /// carries a version, so it changes nothing that somebody else has written.
+    /// carries a version, so it cannot overwrite a change.
     pub is_harmless: bool,
 }
 
-/// The successful writes of a Lease, in the order of its versions.
+/// Returns the successful writes of a Lease, in the order of its versions.
 pub fn lease_writes(log: &[AuditRecord], namespace: &str, name: &str) -> Vec<LeaseWrite> {
     let mut writes: Vec<_> = log
         .iter()
@@ -90,11 +91,11 @@ pub fn lease_writes(log: &[AuditRecord], namespace: &str, name: &str) -> Vec<Lea
     writes
 }
 
-/// Checks that a Lease had one holder at a time: it changes hands when it was released, or after
-/// nobody has renewed it for as long as it lasts. Returns how often it changed hands.
+/// Checks that a Lease had one holder at a time: the holder changes only after a release, or after
+/// the Lease has expired. Returns the number of changes.
 ///
 /// # Errors
-/// Returns the first two writes that must not follow each other.
+/// Returns the first two writes that are not allowed to follow each other.
 pub fn check_history(writes: &[LeaseWrite]) -> Result<usize, String> {
     let mut changes = 0;
     for pair in writes.windows(2) {
@@ -103,8 +104,8 @@ pub fn check_history(writes: &[LeaseWrite]) -> Result<usize, String> {
         let is_released = after.holder.is_empty() && before.user == after.user;
         let is_free = before.holder.is_empty()
             || after.received.duration_since(before.received) >= before.duration;
-        // A replica that is stopped does not wait for the answer to a write that takes the Lease,
-        // so the log has no answer, and only shows that it released the Lease then.
+        // A replica that is being stopped does not wait for the answer to a write that takes the
+        // Lease. The log then has no answer, and only shows the release.
         let is_taken_unseen =
             before.holder.is_empty() && after.holder.is_empty() && before.user != after.user;
         let is_change = (!is_renewed && !is_released) || is_taken_unseen;
@@ -117,11 +118,11 @@ pub fn check_history(writes: &[LeaseWrite]) -> Result<usize, String> {
     Ok(changes)
 }
 
-/// What standbys write, too: the Lease itself, events, and questions about their rights.
+/// Resources that standbys write as well: the Lease itself, events, and reviews of their rights.
 const NO_LEADERSHIP_NEEDED: [&str; 3] = ["leases", "events", "selfsubjectaccessreviews"];
 
-/// The writes of replicas that did not hold the Lease, and how many writes there were in total, but
-/// for those that need no leadership.
+/// Returns the writes of replicas that did not hold the Lease, and the total number of writes.
+/// Writes that need no leadership are not counted.
 pub fn late_writes(
     log: &[AuditRecord],
     leases: &[LeaseWrite],
@@ -157,12 +158,12 @@ pub fn late_writes(
     (late, total)
 }
 
-/// Which user held the Lease, since when. It ends when the server *receives* the write that ends
-/// it, which is a little early: leaders stop long before.
+/// Returns which user held the Lease, since when. A span ends when the server *receives* the write
+/// that ends it, which is a little early: leaders stop long before.
 fn spans(leases: &[LeaseWrite]) -> Vec<(&str, Timestamp)> {
     let mut spans: Vec<(&str, Timestamp)> = Vec::new();
     for write in leases {
-        // Whoever writes the Lease writes itself into it, or releases it.
+        // A writer of the Lease sets itself as the holder, or releases it.
         let user = if write.holder.is_empty() { "" } else { &write.user };
         if spans.last().is_none_or(|(holder, _)| *holder != user) {
             spans.push((user, write.received));

@@ -1,8 +1,8 @@
 //! The objects and definitions that cases share.
 //!
-//! `widgets` is a namespaced custom resource with nearly everything that a definition can say;
-//! `gadgets` is a cluster-scoped one that says nothing. Both are installed once per server and
-//! never changed; a case about definitions brings its own.
+//! `widgets` is a namespaced custom resource that uses nearly every feature of definitions;
+//! `gadgets` is a minimal cluster-scoped one. Both are installed once per server and never changed;
+//! a case about definitions installs its own.
 
 use serde_json::{Value, json};
 
@@ -17,10 +17,10 @@ pub(crate) const GROUP: &str = "conformance.windlass.dev";
 /// The collection of gadgets.
 pub(crate) const GADGETS: &str = "/apis/conformance.windlass.dev/v1/gadgets";
 
-/// Widgets of all namespaces, in their storage version.
+/// The path of widgets of all namespaces, in their storage version.
 pub(crate) const WIDGETS_EVERYWHERE: &str = "/apis/conformance.windlass.dev/v1/widgets";
 
-/// The same in the other version.
+/// The same path in the other version.
 const WIDGETS_V2_EVERYWHERE: &str = "/apis/conformance.windlass.dev/v2/widgets";
 
 /// A version that no server will reach during a test.
@@ -54,7 +54,7 @@ pub(crate) fn lease(name: &str) -> Value {
     })
 }
 
-/// A deployment that says as little as it may.
+/// A minimal deployment.
 pub(crate) fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -70,7 +70,7 @@ pub(crate) fn deployment(name: &str) -> Value {
     })
 }
 
-/// A pod that says as little as it may.
+/// A minimal pod.
 pub(crate) fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -80,7 +80,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// The smallest valid widget.
+/// A minimal valid widget.
 pub(crate) fn widget(name: &str) -> Value {
     json!({
         "apiVersion": "conformance.windlass.dev/v1",
@@ -100,7 +100,7 @@ pub(crate) fn gadget(name: &str) -> Value {
     })
 }
 
-/// The object with `value` set at a JSON pointer; objects on the way are made.
+/// Returns the object with `value` set at a JSON pointer; missing objects on the way are created.
 pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let mut place = &mut object;
     for key in pointer.split('/').skip(1) {
@@ -110,7 +110,7 @@ pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     object
 }
 
-/// A reference to an owner, as `metadata.ownerReferences` holds it.
+/// An owner reference, as in `metadata.ownerReferences`.
 pub(crate) fn owner(name: &str, uid: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})
 }
@@ -134,7 +134,7 @@ pub(crate) fn definition(plural: &str, kind: &str, group: &str) -> Value {
 }
 
 impl Script {
-    /// The paths of config maps in the namespace of the case.
+    /// The path of config maps in the namespace of the case.
     pub(crate) fn configmaps(&self) -> String {
         format!("/api/v1/namespaces/{}/configmaps", self.ns())
     }
@@ -169,7 +169,7 @@ impl Script {
         format!("{}/{name}", self.widgets())
     }
 
-    /// The same path in the other version.
+    /// The path of widgets in the other version.
     pub(crate) fn widgets_v2(&self) -> String {
         format!("/apis/{GROUP}/v2/namespaces/{}/widgets", self.ns())
     }
@@ -179,12 +179,12 @@ impl Script {
         format!("{}-{name}", self.ns())
     }
 
-    /// Makes sure that widgets are served.
+    /// Makes sure that widgets are installed and served.
     pub(crate) async fn install_widgets(&mut self) {
         self.install(widgets_definition(), &[WIDGETS_EVERYWHERE, WIDGETS_V2_EVERYWHERE]).await;
     }
 
-    /// Makes sure that gadgets are served.
+    /// Makes sure that gadgets are installed and served.
     pub(crate) async fn install_gadgets(&mut self) {
         self.install(gadgets_definition(), &[GADGETS]).await;
     }

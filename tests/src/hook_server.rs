@@ -1,7 +1,7 @@
-//! A server of webhooks inside the test process: over TLS on loopback, called by both API servers.
+//! A webhook server inside the test process: over TLS on loopback, called by both API servers.
 //!
-//! What it answers depends on the path alone, so that a case reads as a list of paths. It remembers
-//! what it was asked.
+//! Its answer depends only on the path, so that a case reads as a list of paths. It records the
+//! reviews that it receives.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,13 +24,13 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// How long a webhook takes that is too slow for everyone.
+/// The delay of a webhook that exceeds every timeout.
 const FOREVER: Duration = Duration::from_mins(10);
 
 /// A running server. It ends when it is dropped.
 pub(crate) struct HookServer {
     url: String,
-    /// The certificate of its authority, in PEM and base64.
+    /// The certificate of its authority, as base64 of PEM.
     authority: String,
     calls: Calls,
     #[expect(dead_code, reason = "it is held, not read")]
@@ -40,7 +40,7 @@ pub(crate) struct HookServer {
 /// Path and review of each call.
 type Calls = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// What is sent back.
+/// The response to send.
 enum Sent {
     Json(Value),
     Text(u16, &'static str),
@@ -68,12 +68,12 @@ impl HookServer {
         json!({"url": format!("{}{path}", self.url), "caBundle": self.authority})
     }
 
-    /// How often a path was called.
+    /// Returns how often a path was called.
     pub(crate) fn count(&self, path: &str) -> usize {
         self.calls().iter().filter(|(called, _)| called == path).count()
     }
 
-    /// The calls since the last time that somebody asked.
+    /// Returns the calls since the last call of this function.
     pub(crate) fn take(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut self.calls())
     }
@@ -137,7 +137,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, calls: Calls) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// What a path answers.
+/// Returns the answer of a path.
 fn answer(path: &str, review: &Value) -> Sent {
     if path.starts_with("/convert") {
         return convert(path, review);
@@ -170,7 +170,7 @@ fn answer(path: &str, review: &Value) -> Sent {
             deny(json!({"code": 422, "reason": "Invalid", "message": "too big"}))
         }
         ("/warn", _) => allow(json!({"warnings": ["be careful", "or \"else\""]})),
-        // Notes that it was here.
+        // Adds a note with its name to the object.
         ("/note", name) => {
             let held = request["object"]["data"]["order"].as_str().unwrap_or_default();
             let order = format!("{held}{}", name.trim_start_matches('/'));

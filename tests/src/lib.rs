@@ -1,15 +1,15 @@
-//! Tests of the whole: what needs a cluster, and what needs more than one crate.
+//! Whole-system tests: those that need a cluster, or more than one crate.
 //!
-//! The conformance suite: every case is one body that talks to a server and is compared with what a
-//! real kube-apiserver answered. Reading order, along the way of the data:
+//! The conformance suite: every case is one body that talks to a server; its answers are compared
+//! with those of a real kube-apiserver. Reading order, along the flow of data:
 //!
 //! - [`cases`]: the list of all cases, and their bodies by area;
-//! - `script`: the vocabulary in which a case is written, with `request`, `answer` and `watching`;
-//! - `target`: the server that is asked, embedded or real;
-//! - `fixtures`: the objects and definitions that cases share, and `rights`: users with roles;
-//! - `transcript`: what was asked and answered, made comparable by `normalise`;
-//! - `recording`: the transcripts of the real server, in `tests/recordings`, printed by `render`;
-//! - [`runner`]: runs a case and compares; a difference is shown by `diff`.
+//! - `script`: the vocabulary of a case, with `request`, `answer` and `watching`;
+//! - `target`: the server under test, embedded or real;
+//! - `fixtures`: shared objects and definitions, and `rights`: users with roles;
+//! - `transcript`: requests and answers, made comparable by `normalise`;
+//! - `recording`: the transcripts of the real server, in `tests/recordings`, formatted by `render`;
+//! - [`runner`]: runs a case and compares; `diff` shows a difference.
 //!
 //! Failovers of real processes:
 //!
@@ -38,7 +38,8 @@ mod watching;
 
 pub use script::Script;
 
-/// The code of the page for people who come from another framework, checked as every other example.
+/// The code of the page for people who come from another framework, compiled like every other
+/// example.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/coming-from.md")]
 struct ComingFrom;

@@ -1,22 +1,21 @@
-//! Makes transcripts of two servers comparable: modulo uid, time and version.
+//! Makes transcripts of two servers comparable: replaces uids, times and versions.
 //!
 //! - A uid becomes `<uid 1>`, a resource version of an object `<rv 1>`, numbered by first
-//!   appearance, so that "unchanged" and "changed" still show.
-//! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that
-//!   others write to as well, they mean nothing.
+//!   appearance, so that "unchanged" and "changed" remain visible.
+//! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: they depend on
+//!   other writers to the same server.
 //! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
-//! - In a Table, cells that are ages become `<age>`: durations such as `5m10s` in the columns of
-//!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts` this is only what stands
-//!   in `(5m10s ago)`. Words such as `<unknown>` stay, and so does how long a job took. A Table
-//!   without columns has those of the last one that had some.
-//! - The port of a webhook in a URL or an address on loopback becomes `<port>`.
-//! - Continue tokens are opened, and their version replaced.
-//! - Tokens of service accounts are opened, and their times become distances from the first of
-//!   them. Algorithm, key and signature are those of the server, and left out.
-//! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are
-//!   applied.
+//! - In a Table, cells with ages become `<age>`: durations such as `5m10s` in the columns of
+//!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts`, only the duration in
+//!   `(5m10s ago)` is replaced. Words such as `<unknown>` are kept, and so is the duration of a
+//!   job. A Table without columns uses those of the last one with columns.
+//! - The port of a webhook in a URL or a loopback address becomes `<port>`.
+//! - Continue tokens are decoded, and their version replaced.
+//! - Service account tokens are decoded, and their times become offsets from the first of them.
+//!   Algorithm, key and signature depend on the server, and are omitted.
+//! - `metadata.managedFields` is dropped: the embedded server keeps it only for applied objects.
 //!
-//! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand
+//! Values that a case makes wrong on purpose are kept: the versions 0, 1 and from a thousand
 //! million on, uids that start with eight zeros, and times in the year 2001.
 
 use std::fmt::Write as _;
@@ -28,14 +27,13 @@ use serde_json::{Map, Value, json};
 /// The lengths of the five parts of a uid.
 const UID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// The characters that the real server draws the end of a generated name from.
+/// The characters at the random end of a generated name.
 const SUFFIX_ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// How many of them it draws.
+/// The length of the random end.
 const SUFFIX_LENGTH: usize = 5;
 
-/// What stands before a version inside a text; the first two are of queries, the others of
-/// messages.
+/// The texts in front of a version; the first two are for queries, the others for messages.
 const VERSION_ANCHORS: [&str; 6] = [
     "resourceVersion=",
     "resourceVersion%3D",
@@ -45,10 +43,10 @@ const VERSION_ANCHORS: [&str; 6] = [
     "ResourceVersion in record (",
 ];
 
-/// Columns of tables whose cells are ages.
+/// Columns of tables with ages in their cells.
 const AGE_COLUMNS: [&str; 4] = ["Age", "First Seen", "Last Seen", "Last Schedule"];
 
-/// What the cells of a column are.
+/// The contents of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cells {
     Ages,
@@ -56,14 +54,14 @@ enum Cells {
     Others,
 }
 
-/// Remembers what was seen, so that the same value gets the same name all along a transcript.
+/// Remembers values, so that the same value gets the same name throughout a transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Normaliser {
     uids: Vec<String>,
     versions: Vec<String>,
-    /// Generated names, and what is shown instead.
+    /// Generated names, and their replacements.
     generated: Vec<(String, String)>,
-    /// The columns of the last table that had some.
+    /// The columns of the last table with columns.
     columns: Vec<Cells>,
 }
 
@@ -79,7 +77,7 @@ impl Normaliser {
         }
     }
 
-    /// Normalises an event of a watch: a bookmark carries the version of no object.
+    /// Normalises an event of a watch: a bookmark's version is not that of an object.
     pub(crate) fn event(&mut self, event: &Value) -> Value {
         let mut event = event.clone();
         let is_bookmark = event["type"] == "BOOKMARK";
@@ -120,7 +118,7 @@ impl Normaliser {
         keys.sort();
         let mut out = Map::new();
         for key in keys {
-            // A part that a case picked is named by its JSON pointer, whose end says what it is.
+            // A picked part is named by its JSON pointer, which ends with the name of the field.
             let field = key.rsplit('/').next().unwrap_or(key);
             let value = match (field, &map[key]) {
                 ("managedFields", _) => continue,
@@ -134,7 +132,7 @@ impl Normaliser {
         Value::Object(out)
     }
 
-    /// A table without the cells that depend on when it was asked for.
+    /// Returns a table without the cells that depend on the time of the request.
     fn without_ages(&mut self, table: &Map<String, Value>) -> Map<String, Value> {
         let mut table = table.clone();
         if let Some(Value::Array(columns)) = table.get("columnDefinitions") {
@@ -157,7 +155,7 @@ impl Normaliser {
         self.object(&metadata)
     }
 
-    /// The version of an object, numbered.
+    /// Returns the version of an object, numbered.
     fn version(&mut self, version: &str) -> Value {
         if shown_version(version) != "<rv>" || version == "<rv>" {
             return json!(version);
@@ -165,8 +163,7 @@ impl Normaliser {
         json!(format!("<rv {}>", number(&mut self.versions, version)))
     }
 
-    /// If the metadata of an object says that its name was generated, the name is replaced from
-    /// here on.
+    /// If an object's metadata has a generated name, replaces that name from here on.
     fn remember_generated(&mut self, metadata: &Map<String, Value>) {
         let field = |name| metadata.get(name).and_then(Value::as_str);
         let (Some(prefix), Some(name)) = (field("generateName"), field("name")) else { return };
@@ -238,7 +235,7 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty() && units.by_ref().take(2).all(is_unit) && units.next().is_none()
 }
 
-/// The place of `value` among the known ones, counted from one; an unknown one becomes the last.
+/// Returns the position of `value` among the known ones, from one; an unknown value is appended.
 fn number(known: &mut Vec<String>, value: &str) -> usize {
     let place = known.iter().position(|other| other == value).unwrap_or_else(|| {
         known.push(value.to_owned());
@@ -247,7 +244,8 @@ fn number(known: &mut Vec<String>, value: &str) -> usize {
     place + 1
 }
 
-/// `<rv>` for a version that a server gave out, and the text itself for what a case made up.
+/// Returns `<rv>` for a version that a server assigned, and the text itself for one that a case
+/// made up.
 fn shown_version(version: &str) -> String {
     match version.parse::<u64>() {
         Ok(2..1_000_000_000) => "<rv>".to_owned(),
@@ -275,14 +273,14 @@ fn is_time(text: &str) -> bool {
             .is_some_and(|rest| rest == "Z" || fraction(rest))
 }
 
-/// The ports of addresses on loopback, which are other ones each time.
+/// Replaces the ports of loopback addresses, which differ each time.
 fn without_ports(text: &str) -> String {
     const ANCHOR: &str = "127.0.0.1:";
     let mut parts = text.split(ANCHOR);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        // Port 1 is one where nobody listens.
+        // Port 1 means an address without a server.
         let port = &part[..part.len() - rest.len()];
         out.push_str(ANCHOR);
         out.push_str(if port == "1" { port } else { "<port>" });
@@ -291,8 +289,7 @@ fn without_ports(text: &str) -> String {
     out
 }
 
-/// Replaces the numbers that follow one of the anchors, and one in parentheses after the first of
-/// them.
+/// Replaces the numbers after one of the anchors, and a number in parentheses after that.
 fn without_versions(text: &str) -> String {
     VERSION_ANCHORS.iter().fold(text.to_owned(), |text, anchor| {
         let mut parts = text.split(anchor);
@@ -316,14 +313,14 @@ fn leading_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Opens the continue token in a query.
+/// Decodes the continue token in a query.
 fn without_tokens(text: &str) -> String {
     let Some((before, rest)) = text.split_once("continue=") else { return text.to_owned() };
     let (token, after) = rest.split_at(rest.find('&').unwrap_or(rest.len()));
     format!("{before}continue={}{after}", opened(token))
 }
 
-/// What the token of a service account says; nothing if it is none.
+/// Returns the claims of a service account token; `None` if it is not one.
 fn claims(token: &str) -> Option<Value> {
     let parts: Vec<&str> = token.split('.').collect();
     let [header, payload, _] = parts.as_slice() else { return None };
@@ -343,7 +340,7 @@ fn claims(token: &str) -> Option<Value> {
     Some(claims)
 }
 
-/// What a continue token says, without its version; the token itself if it is none.
+/// Returns the content of a continue token, without its version; the token itself if it is not one.
 fn opened(token: &str) -> String {
     let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
     let Some(mut inside) = bytes.ok().and_then(|b| serde_json::from_slice::<Value>(&b).ok()) else {
@@ -438,7 +435,7 @@ mod tests {
             .value(&table(json!(columns), json!(["5m", "5m10s", "2 (3h ago)", "42s", "3y2d"])));
         let hidden = json!(["5m", "<age>", "2 (<age> ago)", "42s", "<age>"]);
         assert_eq!(seen["rows"][0]["cells"], hidden);
-        // The next event of a watch has the same columns and does not say so.
+        // The next event of a watch has the same columns, but does not repeat them.
         let seen = normaliser
             .value(&table(Value::Null, json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"])));
         let same = json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"]);

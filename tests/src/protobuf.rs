@@ -1,10 +1,11 @@
-//! Protobuf bodies as a case writes and reads them, by means of their own: the published `.proto`
-//! files, compiled by `examples/descriptors.rs`, and a library that knows nothing of Kubernetes.
+//! Writes and reads protobuf bodies for cases, independently of the servers: with the published
+//! `.proto` files, compiled by `examples/descriptors.rs`, and a library that does not know
+//! Kubernetes.
 //!
-//! A case writes a message in the JSON form that protobuf itself defines, so that every field is
-//! visible under its name in the `.proto` file: a quantity is `{"string": "1Gi"}`, and a volume has
-//! a `volumeSource`. An answer is shown in the same form, with exactly the fields that were on the
-//! wire; only times are texts.
+//! A case writes a message in protobuf's own JSON mapping, so that every field has its name from
+//! the `.proto` file: a quantity is `{"string": "1Gi"}`, and a volume has a `volumeSource`. An
+//! answer is shown in the same form, with exactly the fields on the wire; only times are converted
+//! to texts.
 
 use std::sync::LazyLock;
 
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 /// The media type.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body starts with.
+/// The prefix of every body.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// The package of what all groups share.
+/// The package of the types that all groups share.
 const META: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
 
 /// The envelope of every object.
@@ -29,7 +30,8 @@ static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         .expect("the compiled descriptors must be valid")
 });
 
-/// The bytes of an object: `apiVersion` and `kind` go into the envelope, the rest is the message.
+/// Returns the bytes of an object: `apiVersion` and `kind` go into the envelope, the rest is the
+/// message.
 pub(crate) fn body(object: &Value) -> Vec<u8> {
     let mut fields = object.clone();
     let type_meta = ["apiVersion", "kind"].map(|field| {
@@ -40,14 +42,14 @@ pub(crate) fn body(object: &Value) -> Vec<u8> {
     envelope(api_version, kind, &message(api_version, kind, &fields))
 }
 
-/// The bytes of a message without its envelope.
+/// Returns the bytes of a message without its envelope.
 pub(crate) fn message(api_version: &str, kind: &str, fields: &Value) -> Vec<u8> {
     let descriptor = descriptor(&full_name(api_version, kind)).expect("the message must exist");
     let message = DynamicMessage::deserialize(descriptor, fields.clone());
     message.expect("the fields must be those of the message").encode_to_vec()
 }
 
-/// An envelope around any bytes.
+/// Returns an envelope around any bytes.
 pub(crate) fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     use base64::Engine as _;
     let raw = base64::prelude::BASE64_STANDARD.encode(raw);
@@ -57,7 +59,7 @@ pub(crate) fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [PREFIX, &unknown.encode_to_vec()].concat()
 }
 
-/// What an answer says: the message, with `apiVersion` and `kind` as its envelope has them.
+/// Reads an answer: the message, with `apiVersion` and `kind` from its envelope.
 pub(crate) fn read(body: &[u8]) -> Option<Value> {
     let unknown = descriptor(UNKNOWN)?;
     let unknown = DynamicMessage::decode(unknown, body.strip_prefix(PREFIX)?).ok()?;
@@ -73,7 +75,8 @@ pub(crate) fn read(body: &[u8]) -> Option<Value> {
     Some(shown)
 }
 
-/// The first event of a watch in these bytes, if it is complete, and its length with its frame.
+/// Returns the first event of a watch in these bytes, if it is complete, and its length with its
+/// frame.
 pub(crate) fn event(bytes: &[u8]) -> Option<(Value, usize)> {
     let (length, rest) = bytes.split_first_chunk()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -92,7 +95,7 @@ fn shown(message: &DynamicMessage) -> Option<Value> {
     Some(value)
 }
 
-/// Times have two numbers in protobuf; the transcript wants texts, which it can replace.
+/// Converts times from two numbers to texts, which the normaliser can replace.
 fn show_times(value: &mut Value) {
     let number = |value: &Value, field: &str| {
         let field = value.get(field)?;

@@ -1,7 +1,7 @@
-//! The truth: transcripts of the real server, one file per area in `tests/recordings`.
+//! The recordings: transcripts of the real server, one file per area in `tests/recordings`.
 //!
-//! A file holds the cases of its area by name, and the version of the server that they are from. It
-//! is written by `cargo xtask conformance --record` and never by hand.
+//! A file has the cases of its area by name, and the version of the recorded server. It is written
+//! by `cargo xtask conformance --record`, never by hand.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::cases;
 use crate::render::render;
 
-/// Cases are recorded at the same time, and several go into one file.
+/// Cases are recorded concurrently, and several share a file.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// The transcript of each recorded case of an area, by name.
@@ -31,7 +31,8 @@ pub(crate) fn read(area: &str) -> Recorded {
         .unwrap_or_else(|error| panic!("{} must hold cases: {error}", path.display()))
 }
 
-/// Writes the transcript of one case into the file of its area, and drops cases that are no more.
+/// Writes the transcript of one case into the file of its area, and drops cases that no longer
+/// exist.
 pub(crate) fn write(area: &str, case: &str, steps: Vec<Value>, server: &str) {
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut recorded = read(area);
@@ -43,7 +44,7 @@ pub(crate) fn write(area: &str, case: &str, steps: Vec<Value>, server: &str) {
         .unwrap_or_else(|error| panic!("{} must be writable: {error}", path.display()));
 }
 
-/// The areas that have a file.
+/// Returns the areas with a file.
 pub(crate) fn areas() -> Vec<String> {
     let entries = fs::read_dir(folder()).expect("tests/recordings must be readable");
     let paths = entries.map(|entry| entry.expect("tests/recordings must be readable").path());
@@ -54,8 +55,8 @@ fn path(area: &str) -> PathBuf {
     folder().join(format!("{area}.json"))
 }
 
-/// Cargo says where the package is when it runs the tests; a path fixed at compile time would be
-/// wrong as soon as the folder moves.
+/// Cargo passes the folder of the package when it runs the tests; a path that is fixed at compile
+/// time would be wrong as soon as the folder moves.
 fn folder() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("the tests must be run by cargo");
     PathBuf::from(package).join("recordings")

@@ -1,24 +1,23 @@
-//! JSON for people: sorted keys, and whatever fits on a line stays on it.
+//! Formats JSON for people: sorted keys, and values on one line where they fit.
 //!
-//! Recordings are read in reviews and compared line by line, so the form is stable, and short
+//! Recordings are read in reviews and compared line by line, so the format is stable, and compact
 //! enough that a changed field is one changed line.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Longest line that a value is kept on.
+/// The maximum length of a line with a whole value.
 const WIDTH: usize = 110;
 
-/// Prints `value` over as many lines as it needs, without a line break at the end.
+/// Formats `value` over as many lines as needed, without a final line break.
 pub(crate) fn render(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value, 0, 0);
     out
 }
 
-/// Appends `value`, whose first line starts at `column`, and whose other lines are indented by
-/// `indent`.
+/// Appends `value`. Its first line starts at `column`, and the others are indented by `indent`.
 fn write_value(out: &mut String, value: &Value, indent: usize, column: usize) {
     let flat = flat(value);
     if column + flat.chars().count() <= WIDTH {
@@ -55,7 +54,7 @@ fn start_line(out: &mut String, indent: usize, index: usize) {
     let _ = write!(out, "{:indent$}", "");
 }
 
-/// The value on one line, with a blank after each comma and colon.
+/// Returns the value on one line, with a space after each comma and colon.
 fn flat(value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -72,7 +71,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// The fields by key, whatever order the map keeps.
+/// Returns the fields sorted by key, whatever the order of the map.
 fn sorted(value: &Value) -> Vec<(&str, &Value)> {
     let mut fields: Vec<_> =
         value.as_object().into_iter().flatten().map(|(key, item)| (key.as_str(), item)).collect();

@@ -1,4 +1,4 @@
-//! Replicas as processes: started, listened to, killed, paused.
+//! Replicas as processes: started, observed, killed, paused.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -10,20 +10,20 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use windlass_testkit::User;
 
-/// What `elector` and `election-go` say, one JSON object in a line.
+/// The output of `elector` and `election-go`, one JSON object per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event", content = "identity")]
 pub enum Said {
-    /// It leads, under this identity.
+    /// The replica leads, under this identity.
     Leading(String),
-    /// It led, and does not any more.
+    /// The replica no longer leads.
     Stopped(String),
-    /// This replica leads, as far as it knows.
+    /// This replica leads, as far as the printing one knows.
     Leader(String),
 }
 
-/// The durations of the elections, in milliseconds. They are short, and far enough apart for a
-/// machine that is busy.
+/// The durations of the elections, in milliseconds. They are short, and far enough apart for a busy
+/// machine.
 pub const LEASE_DURATION: u64 = 4_000;
 /// See [`LEASE_DURATION`].
 pub const RENEW_DEADLINE: u64 = 2_500;
@@ -39,7 +39,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts a program as this user, with the flags that all of them have.
+    /// Starts a program as this user, with the common flags.
     ///
     /// # Panics
     /// If it does not start.
@@ -50,9 +50,9 @@ impl Replica {
             format!("--renew-deadline={RENEW_DEADLINE}ms"),
             format!("--retry-period={RETRY_PERIOD}ms"),
         ]);
-        // Windlass' default identity begins with it.
+        // Windlass' default identity begins with this variable.
         command.env("POD_NAME", user.name());
-        // The program ends when its input does, so also when this process is killed.
+        // The program ends when its input does, and so also when this process is killed.
         command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("the program must start");
         let output = child.stdout.take().expect("the output is piped");
@@ -65,20 +65,20 @@ impl Replica {
         &self.name
     }
 
-    /// Waits for what it says next: `None` if it has ended. Nothing is lost if it is dropped.
+    /// Waits for the next line, and returns it; `None` if the process has ended. Cancel safe.
     ///
     /// # Panics
-    /// If it says something else.
+    /// If the line is not valid.
     pub async fn next(&mut self) -> Option<Said> {
         let line = self.lines.next_line().await.expect("the output can be read")?;
         let said = serde_json::from_str(&line);
         Some(said.unwrap_or_else(|error| panic!("{} said {line:?}: {error}", self.name)))
     }
 
-    /// Waits until it has said this.
+    /// Waits for this line.
     ///
     /// # Panics
-    /// If it ends before.
+    /// If the process ends before.
     pub async fn wait_for(&mut self, wanted: &Said) {
         loop {
             match self.next().await {
@@ -97,7 +97,7 @@ impl Replica {
         self.wait_for(&Said::Leading(self.name.clone())).await;
     }
 
-    /// Waits until it knows that this replica leads.
+    /// Waits until it reports that this replica leads.
     ///
     /// # Panics
     /// If it ends before.
@@ -105,7 +105,7 @@ impl Replica {
         self.wait_for(&Said::Leader(leader.to_owned())).await;
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether it has ended by itself.
     ///
     /// # Panics
     /// If it cannot be waited for.
@@ -144,7 +144,7 @@ impl Replica {
         self.wait().await;
     }
 
-    /// Lets it stop in good order, and waits until it has.
+    /// Stops it gracefully, and waits for its end.
     ///
     /// # Panics
     /// If it fails.
@@ -156,10 +156,10 @@ impl Replica {
     }
 }
 
-/// Ends this process when its input ends, so that it does not outlive a test that was killed.
+/// Ends this process when its input ends, so that it does not outlive a killed test.
 pub fn end_with_the_input() {
     std::thread::spawn(|| {
-        // An error is an end, too.
+        // An error counts as the end, too.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(1);
     });

@@ -1,8 +1,7 @@
-//! A request as a case writes it down: what is sent, who sends it, and how it looks in the
-//! transcript.
+//! A request of a case: what is sent, who sends it, and how the transcript shows it.
 //!
-//! The common requests are methods of [`Script`](crate::Script); this type is for the odd ones:
-//! another content type, a broken body, another user.
+//! The common requests are methods of [`Script`](crate::Script); this type is for unusual ones:
+//! another content type, a malformed body, another user.
 
 use http::Method;
 use kube::client::Body;
@@ -31,7 +30,7 @@ enum Payload {
     Json(Value),
     /// An object in protobuf: its fields as the transcript shows them, and its bytes.
     Protobuf(Value, Vec<u8>),
-    /// Bytes, and the words that stand for them in the transcript.
+    /// Bytes, and the text that represents them in the transcript.
     Raw(Vec<u8>, String),
 }
 
@@ -63,7 +62,7 @@ impl Request {
         Self::new(Method::DELETE, path)
     }
 
-    /// A patch of that content type.
+    /// Sends a patch of this content type.
     pub(crate) fn patch(
         path: impl Into<String>,
         content_type: &'static str,
@@ -72,7 +71,7 @@ impl Request {
         Self::new(Method::PATCH, path).json(change).content_type(content_type)
     }
 
-    /// Sends this value as the body, as `application/json` if nothing else is said.
+    /// Sends this value as the body; the default content type is `application/json`.
     #[must_use]
     pub(crate) fn json(mut self, body: Value) -> Self {
         self.payload = Payload::Json(body);
@@ -86,7 +85,7 @@ impl Request {
         self
     }
 
-    /// Sends a body that is too large to be recorded; `shown` stands for it.
+    /// Sends a body that is too large to be recorded; the transcript has `shown` instead.
     #[must_use]
     pub(crate) fn large(mut self, body: String, shown: &str) -> Self {
         self.payload = Payload::Raw(body.into_bytes(), shown.to_owned());
@@ -101,7 +100,7 @@ impl Request {
         self.content_type(PROTOBUF)
     }
 
-    /// Sends these bytes as protobuf, whatever they are; `shown` stands for them.
+    /// Sends arbitrary bytes as protobuf; the transcript has `shown` instead.
     #[must_use]
     pub(crate) fn protobuf_bytes(mut self, bytes: Vec<u8>, shown: &str) -> Self {
         self.payload = Payload::Raw(bytes, shown.to_owned());
@@ -114,7 +113,7 @@ impl Request {
         self.header("content-type", value)
     }
 
-    /// Asks for this representation.
+    /// Sets the `Accept` header.
     #[must_use]
     pub(crate) fn accept(self, value: &'static str) -> Self {
         self.header("accept", value)
@@ -135,14 +134,14 @@ impl Request {
         self
     }
 
-    /// Sets one more header.
+    /// Adds a header.
     #[must_use]
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The request for the wire.
+    /// Builds the HTTP request.
     pub(crate) fn http(&self) -> http::Request<Body> {
         let mut builder = http::Request::builder().method(self.method.clone()).uri(&self.path);
         let typed = self.headers.iter().any(|(name, _)| *name == "content-type");
@@ -163,12 +162,12 @@ impl Request {
         builder.body(Body::from(body)).expect("a request of a case must be well-formed")
     }
 
-    /// The request line as the transcript shows it, before normalisation.
+    /// Returns the request line for the transcript, before normalisation.
     pub(crate) fn line(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    /// What else is worth showing: the sender and headers if they are odd, and the body.
+    /// Returns the other parts for the transcript: an unusual sender or header, and the body.
     pub(crate) fn extras(&self) -> Vec<(&'static str, Value)> {
         let mut extras = Vec::new();
         match (&self.account, self.who.shown()) {
@@ -190,7 +189,7 @@ impl Request {
     }
 }
 
-/// A path alone is read.
+/// A path alone is a GET.
 impl From<String> for Request {
     fn from(path: String) -> Self {
         Self::get(path)

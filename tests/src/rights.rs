@@ -1,4 +1,4 @@
-//! Users with rights of their own: service accounts, and the roles that a case binds them to.
+//! Users with limited rights: service accounts, and the roles that a case binds them to.
 
 use serde_json::{Value, json};
 
@@ -21,12 +21,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The name of the user that it logs in as.
+    /// Returns the user name that it authenticates as.
     pub(crate) fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 
-    /// It as the subject of a binding.
+    /// Returns the account as the subject of a binding.
     pub(crate) fn subject(&self) -> Value {
         json!({"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace})
     }
@@ -37,7 +37,7 @@ pub(crate) fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-/// The same about objects of these names.
+/// A rule about the objects with these names.
 pub(crate) fn named_rule(group: &str, resources: &[&str], verbs: &[&str], names: &[&str]) -> Value {
     let mut rule = rule(group, resources, verbs);
     rule["resourceNames"] = json!(names);
@@ -81,7 +81,7 @@ impl Script {
         format!("/api/v1/namespaces/{}/serviceaccounts", self.ns())
     }
 
-    /// A service account without rights, and a token of it.
+    /// Creates a service account without rights, and a token for it.
     pub(crate) async fn account(&mut self, name: &str) -> Account {
         let account = json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name},
@@ -96,14 +96,15 @@ impl Script {
         Account { namespace: self.ns().to_owned(), name: name.to_owned(), token }
     }
 
-    /// A service account that a role of its name allows this in the namespace of the case.
+    /// Creates a service account with a role of its name that grants these rules in the namespace
+    /// of the case.
     pub(crate) async fn account_with(&mut self, name: &str, rules: &[Value]) -> Account {
         let account = self.account(name).await;
         self.grant(&account, rules).await;
         account
     }
 
-    /// Makes a role and a binding for an account, both of its name.
+    /// Creates a role and a binding for an account, both with its name.
     pub(crate) async fn grant(&mut self, account: &Account, rules: &[Value]) {
         let name = &account.name;
         self.given(self.roles(), role("Role", name, rules)).await;
@@ -113,7 +114,8 @@ impl Script {
         self.wait_for_rights(account, &namespace, &rules[0]).await;
     }
 
-    /// Makes a cluster role and a binding for an account, both called as the case and the account.
+    /// Creates a cluster role and a binding for an account, both named after the case and the
+    /// account.
     pub(crate) async fn grant_everywhere(&mut self, account: &Account, rules: &[Value]) {
         let name = self.own_name(&account.name);
         self.given(format!("{RBAC}/clusterroles"), role("ClusterRole", &name, rules)).await;
@@ -123,7 +125,7 @@ impl Script {
         self.wait_for_rights(account, "", &rules[0]).await;
     }
 
-    /// A real server needs a moment to see new rights.
+    /// Waits until the server applies new rights: a real one takes a moment.
     pub(crate) async fn wait_for_rights(&mut self, account: &Account, place: &str, rule: &Value) {
         let review = review(&account.user(), place, rule);
         let allowed = |answer: &Answer| answer.at("/status/allowed") == true;
@@ -132,7 +134,7 @@ impl Script {
     }
 }
 
-/// Asks whether a user may do the first thing that a rule says.
+/// Returns a review of whether a user may do the first thing that a rule allows.
 fn review(user: &str, namespace: &str, rule: &Value) -> Value {
     let first = |field: &str| rule[field][0].as_str().unwrap_or_default().replace('*', "any");
     let url = first("nonResourceURLs");

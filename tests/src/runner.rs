@@ -1,7 +1,7 @@
 //! Runs a case on one of the servers, and compares its transcript with the recording.
 //!
-//! `WINDLASS_TEST_REAL=1` switches the real server on, `WINDLASS_CONFORMANCE=record` makes its
-//! answers the recording. Both are set by `cargo xtask`.
+//! `WINDLASS_TEST_REAL=1` enables the real server, `WINDLASS_CONFORMANCE=record` writes its answers
+//! as the recording. `cargo xtask` sets both.
 
 use std::env;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::target::Target;
 /// How many differing steps are shown; later ones are mostly consequences.
 const SHOWN_DIFFERENCES: usize = 3;
 
-/// The area of cases that need a server where roles decide.
+/// The area of the cases that need a server that enforces roles.
 const ROLES: &str = "rbac";
 
 /// Runs the case on an embedded server of its own.
@@ -34,7 +34,7 @@ pub fn embedded(case: &Case) {
     compare(case, "embedded", &steps);
 }
 
-/// The same on a server where roles decide, as they do on the real one.
+/// Runs the case on an embedded server that enforces roles, as the real one does.
 ///
 /// # Panics
 /// If the transcript differs from the recording, or if there is no recording.
@@ -43,7 +43,7 @@ pub fn embedded_with_roles(case: &Case) {
     compare(case, "embedded", &steps);
 }
 
-/// Runs the case on the real server, if that is asked for.
+/// Runs the case on the real server, if the real tier is on.
 ///
 /// # Panics
 /// If the transcript differs from the recording, or if there is no recording.
@@ -60,7 +60,8 @@ pub fn real(case: &Case) {
     }
 }
 
-/// Checks the list of cases against the recordings: enough, no name twice, nothing left over.
+/// Checks the list of cases against the recordings: enough cases, unique names, no unused
+/// recordings.
 ///
 /// # Panics
 /// If one of these does not hold.
@@ -108,7 +109,7 @@ fn compare(case: &Case, server: &str, got: &[Value]) {
     }
 }
 
-/// The first differing steps in readable form, or nothing if the transcripts are equal.
+/// Returns the first differing steps in readable form, or `None` if the transcripts are equal.
 fn differences(expected: &[Value], got: &[Value], server: &str) -> Option<String> {
     let steps = expected.len().max(got.len());
     let differing: Vec<_> =

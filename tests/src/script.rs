@@ -1,7 +1,7 @@
 //! The vocabulary of a case.
 //!
-//! A case is `async fn name(t: &mut Script)`: it sends requests, opens watches and waits, and
-//! everything that it does is written into its transcript. It asserts nothing; the comparison of
+//! A case is `async fn name(t: &mut Script)`: it sends requests, opens watches and waits.
+//! Everything that it does is written into its transcript. It asserts nothing; the comparison of
 //! the transcript with the recording of the real server is the assertion.
 
 use std::cell::RefCell;
@@ -20,11 +20,11 @@ use crate::target::{Target, Who};
 use crate::transcript::{Shown, Transcript};
 use crate::watching::Watching;
 
-/// How often a condition is looked at.
+/// The polling interval of conditions.
 const POLL_PERIOD: Duration = Duration::from_millis(20);
 
-/// How many requests are a crowd. Few enough that a real server that rejects them all does not ask
-/// for more patience because of that.
+/// The number of concurrent requests that overload the server. If a real server rejects so few, it
+/// does not increase `Retry-After`.
 const CROWD: usize = 8;
 
 /// A JSON patch.
@@ -33,13 +33,13 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 /// A JSON merge patch.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// A strategic merge patch, which only built-in kinds take.
+/// A strategic merge patch, which only built-in kinds support.
 pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// Server-side apply; the body may be JSON.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-/// A running case: its server, its namespace, and what happened so far.
+/// A running case: its server, its namespace, and its steps so far.
 pub struct Script {
     target: Target,
     clients: Vec<(Who, Client)>,
@@ -49,7 +49,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Starts a script in a namespace that is named after the case, and so the same on every
+    /// Starts a script in a namespace with the name of the case, so that it is the same on every
     /// server.
     pub(crate) async fn start(target: Target, case: &str) -> Self {
         let namespace = case.replace('_', "-");
@@ -76,17 +76,17 @@ impl Script {
         self.send_showing(request, Shown::Whole).await
     }
 
-    /// Sends a request, and records of the answer's body only what is at these JSON pointers.
+    /// Sends a request, and records only these JSON pointers of the answer's body.
     pub(crate) async fn pick(&mut self, request: Request, pointers: &[&str]) -> Answer {
         self.send_showing(request, Shown::Parts(pointers)).await
     }
 
-    /// Sends a request that is refused, and records why, but not the words, which are those of Go.
+    /// Sends a request that is refused, and records the reason, but not the message, which is Go's.
     pub(crate) async fn refused(&mut self, request: Request) -> Answer {
         self.pick(request, &["/reason", "/code"]).await
     }
 
-    /// Sends a request, and records nothing of the answer's body; a [`note`](Self::note) can
+    /// Sends a request, and records no part of the answer's body; a [`note`](Self::note) can
     /// follow.
     pub(crate) async fn look(&mut self, request: Request) -> Answer {
         self.send_showing(request, Shown::Nothing).await
@@ -127,7 +127,7 @@ impl Script {
         self.send(Self::applying(path, manager, config)).await
     }
 
-    /// The same with force.
+    /// Like `apply`, with `force`.
     pub(crate) async fn apply_by_force(
         &mut self,
         path: impl Into<String>,
@@ -145,8 +145,8 @@ impl Script {
         Request::patch(format!("{path}{joint}fieldManager={manager}"), APPLY, config)
     }
 
-    /// Records who manages what of the object at `path`, in the order of operations and names: that
-    /// of times depends on how fast a server is.
+    /// Records the managers of the object at `path`, sorted by operation and name: the order of
+    /// times depends on the speed of a server.
     pub(crate) async fn managers(&mut self, path: impl Into<String>) {
         let answer = self.exchange(&Request::get(path)).await;
         let mut entries = answer.at("/metadata/managedFields");
@@ -170,7 +170,7 @@ impl Script {
         self.send(Request::delete(path).json(options)).await
     }
 
-    /// Creates an object only to have it: the transcript gets one line.
+    /// Creates an object that is only a precondition: the transcript has one line for it.
     pub(crate) async fn given(&mut self, path: impl Into<String>, object: Value) -> Answer {
         let request = Request::post(path, object);
         let answer = self.exchange(&request).await;
@@ -178,17 +178,17 @@ impl Script {
         answer
     }
 
-    /// Records a value that the case worked out.
+    /// Records a value that the case computed.
     pub(crate) fn note(&mut self, label: &str, value: &Value) {
         self.transcript.borrow_mut().note(label, value);
     }
 
-    /// Opens a watch on `path`, which says `watch=1` itself.
+    /// Opens a watch on `path`, which must contain `watch=1`.
     pub(crate) async fn watch(&mut self, path: impl Into<String>) -> Watching {
         self.watch_with(Request::get(path)).await
     }
 
-    /// Opens a watch with a request of its own.
+    /// Opens a watch with a custom request.
     pub(crate) async fn watch_with(&mut self, request: Request) -> Watching {
         self.watches += 1;
         let response = self.client(request.who).send(request.http()).await;
@@ -206,8 +206,8 @@ impl Script {
         Watching::new(self.watches, Rc::clone(&self.transcript), body, framed, patience)
     }
 
-    /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and
-    /// records the last answer only.
+    /// Repeats a request, mostly just a path to read, until `condition` is true for the answer.
+    /// Records only the last answer.
     pub(crate) async fn wait_until(
         &mut self,
         request: impl Into<Request>,
@@ -217,7 +217,7 @@ impl Script {
         self.wait_showing(request.into(), condition, holds, Shown::Whole).await
     }
 
-    /// As [`wait_until`](Self::wait_until), with only the values at these JSON pointers recorded.
+    /// Like [`wait_until`](Self::wait_until), but records only the values at these JSON pointers.
     pub(crate) async fn wait_picking(
         &mut self,
         request: impl Into<Request>,
@@ -228,8 +228,8 @@ impl Script {
         self.wait_showing(request.into(), condition, holds, Shown::Parts(pointers)).await
     }
 
-    /// Sends a request several times at once, again and again, until `condition` holds for one of
-    /// the answers, and records that one only.
+    /// Sends a request several times concurrently, repeatedly, until `condition` is true for one of
+    /// the answers. Records only that answer.
     pub(crate) async fn crowd_until(
         &mut self,
         request: Request,
@@ -252,7 +252,7 @@ impl Script {
         answer
     }
 
-    /// Waits until there is nothing at `path` any more.
+    /// Waits until nothing exists at `path`.
     pub(crate) async fn wait_gone(&mut self, path: impl Into<Request>) {
         self.wait_until(path, "gone", |answer| answer.status == 404).await;
     }
@@ -268,23 +268,24 @@ impl Script {
         }
     }
 
-    /// Sends a request that is no part of the case.
+    /// Sends a request without recording it.
     pub(crate) async fn unrecorded(&mut self, request: &Request) -> Answer {
         self.exchange(request).await
     }
 
-    /// From here on, no other case runs on this server. To be called first, by cases that compact.
+    /// From here on, no other case runs on this server. Must be called first, by cases that
+    /// compact.
     pub(crate) async fn alone(&mut self) {
         self.target.alone().await;
     }
 
-    /// From here on, the server is too busy for bob's gets of config maps in this namespace. A real
-    /// one may need a moment to know.
+    /// From here on, the server is overloaded for bob's gets of config maps in this namespace. A
+    /// real server may need a moment to apply it.
     pub(crate) async fn overload_for_bob(&mut self) {
         self.target.overload_for_bob(&self.namespace).await;
     }
 
-    /// Makes the server forget all history up to now.
+    /// Compacts the server's history up to now.
     pub(crate) async fn compact(&mut self) {
         self.target.compact().await;
         self.note("compacted", &json!("everything up to now"));
@@ -308,7 +309,8 @@ impl Script {
         answer
     }
 
-    /// Repeats a request until the condition holds or patience ends; returns which.
+    /// Repeats a request until the condition is true or the time is up. Returns the last answer,
+    /// and whether the condition is true.
     pub(crate) async fn poll(
         &mut self,
         request: &Request,

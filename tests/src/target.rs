@@ -1,9 +1,9 @@
 //! The server that a case talks to: embedded, or real.
 //!
-//! This file alone knows how either is started and reached. A case has an embedded server to
-//! itself. The real one is shared by all cases of the process, which run at the same time in
-//! namespaces of their own; a case that disturbs the others, by compacting their history, asks to
-//! be [`alone`](Target::alone).
+//! Only this file knows how the servers are started and reached. A case has an embedded server to
+//! itself. The real one is shared by all cases of the process, which run concurrently in namespaces
+//! of their own; a case that disturbs the others, by compacting their history, asks to be
+//! [`alone`](Target::alone).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,21 +19,22 @@ use tower::ServiceExt as _;
 use windlass_apiserver::{ApiServer, Authorization, Fault, FaultRule, Rule, User};
 use windlass_testkit::RealCluster;
 
-/// The token of a user who may do everything, on the embedded server.
+/// The token of a user with all rights, on the embedded server.
 const ADMIN_TOKEN: &str = "admin-token";
 
-/// The token of a user who is known to the server and may do nothing.
+/// The token of a user without rights.
 const BOB_TOKEN: &str = "bob-token";
 
-/// A token that no server knows.
+/// A token that is unknown to every server.
 const UNKNOWN_TOKEN: &str = "unknown-token";
 
-/// How long a case waits for something asynchronous. The real server's controllers work in rounds
-/// of seconds; the embedded one has nothing to wait for, so there a missing event should fail soon.
+/// How long a case waits for asynchronous work. The real server's controllers take seconds; the
+/// embedded server's work is immediate, so a missing event should fail soon.
 const PATIENCE_REAL: Duration = Duration::from_secs(30);
 const PATIENCE_EMBEDDED: Duration = Duration::from_secs(5);
 
-/// Held shared by every case on the real server, and alone by the one that disturbs the others.
+/// Held shared by every case on the real server, and exclusively by a case that disturbs the
+/// others.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 
 /// Who sends a request.
@@ -41,11 +42,11 @@ static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 pub(crate) enum Who {
     /// A member of `system:masters`.
     Admin,
-    /// The user `bob`, who may do nothing beyond what every user may.
+    /// The user `bob`, with no more rights than every user has.
     Bob,
-    /// Nobody in particular: no token at all.
+    /// No token at all.
     Anonymous,
-    /// Somebody with a token that the server does not know.
+    /// A token that the server does not know.
     Stranger,
 }
 
@@ -63,12 +64,12 @@ pub(crate) enum Turn {
     Shared(#[expect(dead_code, reason = "it is held, not read")] RwLockReadGuard<'static, ()>),
     /// While no other case runs.
     Alone(#[expect(dead_code, reason = "it is held, not read")] RwLockWriteGuard<'static, ()>),
-    /// On the way from the one to the other.
+    /// While changing from one to the other.
     None,
 }
 
 impl Who {
-    /// How the transcript names the sender, unless it is the usual one.
+    /// Returns how the transcript names the sender; `None` for the usual one.
     pub(crate) fn shown(self) -> Option<&'static str> {
         match self {
             Self::Admin => None,
@@ -80,13 +81,13 @@ impl Who {
 }
 
 impl Target {
-    /// A fresh embedded server that knows the tokens of [`Who`].
+    /// Creates an embedded server that knows the tokens of [`Who`].
     pub(crate) fn embedded() -> Self {
         let reviews = "authorization.k8s.io";
         let server = ApiServer::builder()
             .token(ADMIN_TOKEN, User::named("admin"))
             .token(BOB_TOKEN, User::named("bob"))
-            // As on a real cluster, everyone may ask what they may do.
+            // As on a real cluster, all users may query their own rights.
             .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectaccessreviews"))
             .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectrulesreviews"))
             .rule(Rule::deny().user("bob"))
@@ -94,7 +95,7 @@ impl Target {
         Self::Embedded(server)
     }
 
-    /// The same where roles decide, as on the real server.
+    /// Creates an embedded server that enforces roles, as the real one does.
     pub(crate) fn embedded_with_roles() -> Self {
         let admin = User::named("windlass-admin").group("system:masters").uid("windlass-admin");
         let server = ApiServer::builder()
@@ -105,14 +106,14 @@ impl Target {
         Self::Embedded(server)
     }
 
-    /// The real server of this process.
+    /// Returns the real server of this process.
     pub(crate) async fn real() -> Self {
         let cluster = RealCluster::shared().await;
         let cluster = cluster.unwrap_or_else(|error| panic!("there is no real cluster: {error}"));
         Self::Real(cluster, Turn::Shared(REAL_SERVER.read().await))
     }
 
-    /// A client for requests of `who`. It must not repeat requests by itself.
+    /// Returns a client for requests of `who`. It must not retry requests.
     pub(crate) fn client(&self, who: Who) -> Client {
         match self {
             Self::Embedded(server) => embedded_client(server, who),
@@ -120,7 +121,7 @@ impl Target {
         }
     }
 
-    /// Waits until no other case uses this server, and keeps it that way. To be called first in a
+    /// Waits until no other case uses this server, and keeps it that way. Must be called first in a
     /// case.
     pub(crate) async fn alone(&mut self) {
         if let Self::Real(_, turn) = self {
@@ -129,7 +130,7 @@ impl Target {
         }
     }
 
-    /// Forgets all history up to now: older versions can no longer be read.
+    /// Compacts the history up to now: older versions can no longer be read.
     pub(crate) async fn compact(&self) {
         match self {
             Self::Embedded(server) => server.compact(),
@@ -137,12 +138,11 @@ impl Target {
         }
     }
 
-    /// Makes the server too busy for bob's gets of config maps in this namespace, and for nothing
-    /// else.
+    /// Overloads the server for bob's gets of config maps in this namespace, and for nothing else.
     ///
-    /// The real one has no room for several at once: they belong to a priority level without a
-    /// share of its concurrency, which rejects what does not fit, but lets a single one pass. The
-    /// embedded one knows no priority levels, and does so by a fault.
+    /// On the real server, they belong to a priority level without a share of the concurrency: it
+    /// rejects concurrent requests, but lets a single one pass. The embedded server has no priority
+    /// levels, and uses a fault.
     pub(crate) async fn overload_for_bob(&self, namespace: &str) {
         match self {
             Self::Embedded(server) => {
@@ -180,7 +180,7 @@ impl Target {
         }
     }
 
-    /// How long to wait for something that is bound to happen.
+    /// Returns how long to wait for something that must happen.
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Self::Embedded(_) => PATIENCE_EMBEDDED,
@@ -231,7 +231,7 @@ fn real_client(cluster: &RealCluster, who: Who) -> Client {
             config
         }
     };
-    // Answers such as 429 and 504 are what a case wants to see.
+    // A case needs to see answers such as 429 and 504.
     config.default_retry = false;
     Client::try_from(config).expect("a client must be possible")
 }

@@ -1,8 +1,7 @@
-//! What a case asked and what it was answered, step by step, in comparable form.
+//! The requests and answers of a case, step by step, in comparable form.
 //!
-//! Everything goes through the [`Normaliser`] at the moment it happens, so that numbers are given
-//! out in the order of the script. A step is a small JSON object; which fields it has is decided
-//! here alone.
+//! Everything passes through the [`Normaliser`] when it happens, so that numbers follow the order
+//! of the script. A step is a small JSON object; only this module decides which fields it has.
 
 use http::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -18,7 +17,7 @@ pub(crate) struct Transcript {
     steps: Vec<Value>,
 }
 
-/// How much of an answer's body a step shows.
+/// Which part of an answer's body a step shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown<'a> {
     /// All of it.
@@ -30,7 +29,7 @@ pub(crate) enum Shown<'a> {
 }
 
 impl Transcript {
-    /// A request and its answer.
+    /// Records a request and its answer.
     pub(crate) fn exchange(&mut self, request: &Request, answer: &Answer, shown: Shown<'_>) {
         let mut step = self.asked(request);
         self.answered(&mut step, answer);
@@ -49,7 +48,8 @@ impl Transcript {
         self.push(step);
     }
 
-    /// A request that was repeated until its answer fulfilled a condition, or in vain.
+    /// Records a request that was repeated until its answer met a condition, or until the time was
+    /// up.
     pub(crate) fn waited(
         &mut self,
         request: &Request,
@@ -67,10 +67,9 @@ impl Transcript {
         }
     }
 
-    /// An object that was created only to have it: one line, without the answer.
+    /// Records an object that is only a precondition: one line, without the answer.
     pub(crate) fn given(&mut self, request: &Request, answer: &Answer) {
-        // The whole answer is looked at all the same, so that its uid and version have their
-        // numbers.
+        // The whole answer is still normalised, so that its uid and version get their numbers.
         let body = self.normaliser.value(&answer.body);
         let line = self.normaliser.text(&format!("{} {}", request.path, answer.name()));
         self.push(Map::from_iter([("given".to_owned(), json!(line))]));
@@ -79,7 +78,7 @@ impl Transcript {
         }
     }
 
-    /// The opening of a watch.
+    /// Records the opening of a watch.
     pub(crate) fn watch_opened(&mut self, watch: usize, request: &Request, answer: &Answer) {
         let mut step = self.asked(request);
         step.insert("watch".to_owned(), json!(watch));
@@ -90,8 +89,7 @@ impl Transcript {
         self.push(step);
     }
 
-    /// Something that came out of a watch: an event, or the words that stand for its end or
-    /// silence.
+    /// Records the outcome of reading a watch: an event, or a text for its end or silence.
     pub(crate) fn watched(&mut self, watch: usize, event: &Value) {
         let event = self.normaliser.event(event);
         self.push(Map::from_iter([
@@ -100,13 +98,13 @@ impl Transcript {
         ]));
     }
 
-    /// A value that the case worked out itself.
+    /// Records a value that the case computed.
     pub(crate) fn note(&mut self, label: &str, value: &Value) {
         let value = self.normaliser.value(value);
         self.push(Map::from_iter([("note".to_owned(), json!(label)), ("value".to_owned(), value)]));
     }
 
-    /// All steps.
+    /// Returns all steps.
     pub(crate) fn into_steps(self) -> Vec<Value> {
         self.steps
     }
@@ -131,7 +129,8 @@ impl Transcript {
         for name in [http::header::RETRY_AFTER, http::header::WARNING, http::header::ALLOW] {
             let mut values: Vec<_> =
                 headers(name.clone()).map(|value| self.normaliser.text(&value)).collect();
-            // The real server walks the fields of an object in a random order, and warns in it.
+            // The real server visits the fields of an object in random order, and warns in that
+            // order.
             values.sort_unstable();
             if !values.is_empty() {
                 step.insert(name.to_string(), json!(values));

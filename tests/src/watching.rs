@@ -1,7 +1,7 @@
-//! An open watch: its events, one at a time, each written into the transcript as the case takes it.
+//! An open watch: its events are written into the transcript one at a time, as the case takes them.
 //!
-//! Bookmarks come when the server likes; so they are passed over unless they are asked for, or mark
-//! the end of the initial events.
+//! The times of bookmarks vary, so they are skipped unless they are requested, or mark the end of
+//! the initial events.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,27 +20,27 @@ pub(crate) struct Watching {
     transcript: Rc<RefCell<Transcript>>,
     state: State,
     patience: Duration,
-    /// Whether events are protobuf behind their length, and not lines of JSON.
+    /// Whether events are protobuf with a length prefix instead of lines of JSON.
     framed: bool,
-    /// What arrived and is not a whole event yet.
+    /// The received bytes that are not a whole event yet.
     buffer: Vec<u8>,
 }
 
 enum State {
     Open(Body),
-    /// The server closed it, or nothing came in time: reading on is pointless.
+    /// The server closed it, or nothing arrived in time: reading further is pointless.
     Over,
 }
 
-/// What reading brought.
+/// The result of reading.
 enum Input {
     Event(Value),
-    /// Words for the end, or for the lack of anything.
+    /// A text for the end, or for a timeout.
     Nothing(&'static str),
 }
 
 impl Watching {
-    /// A watch on a streaming body, or a closed one if the request was refused.
+    /// Returns a watch on a streaming body, or a closed one if the request was refused.
     pub(crate) fn new(
         number: usize,
         transcript: Rc<RefCell<Transcript>>,
@@ -52,7 +52,7 @@ impl Watching {
         Self { number, transcript, state, patience, framed, buffer: Vec::new() }
     }
 
-    /// Takes and records the next event that is no ordinary bookmark; returns its object.
+    /// Takes and records the next event other than an ordinary bookmark; returns its object.
     pub(crate) async fn next(&mut self) -> Value {
         self.take(|event| event["type"] != "BOOKMARK" || ends_initial_events(event)).await
     }
@@ -64,12 +64,12 @@ impl Watching {
         }
     }
 
-    /// Takes and records the next bookmark, passing over everything else.
+    /// Takes and records the next bookmark, skipping everything else.
     pub(crate) async fn next_bookmark(&mut self) -> Value {
         self.take(|event| event["type"] == "BOOKMARK").await
     }
 
-    /// Records what is left, up to the end of the stream.
+    /// Records the remaining events, up to the end of the stream.
     pub(crate) async fn end(&mut self) {
         while !matches!(self.state, State::Over) {
             self.next().await;
@@ -134,7 +134,7 @@ impl Watching {
 
 fn ends_initial_events(event: &Value) -> bool {
     let object = &event["object"];
-    // In a table, the object comes with its row.
+    // In a table, the object is in its row.
     let objects = [object, &object["rows"][0]["object"]];
     let mut annotations = objects.iter().map(|object| &object["metadata"]["annotations"]);
     annotations.any(|annotations| !annotations["k8s.io/initial-events-end"].is_null())

@@ -1,5 +1,5 @@
-//! What client-go and controller-runtime do on the embedded server and on a real one: the program
-//! of `tests/clients-go` prints the same lines.
+//! client-go and controller-runtime on the embedded server and on a real one: the program of
+//! `tests/clients-go` must print the same lines.
 //!
 //! It needs Go, so it runs with the tests on a real control plane.
 
@@ -12,7 +12,7 @@ use windlass_apiserver::ApiServer;
 use windlass_testkit::cluster::real_tier_is_on;
 use windlass_testkit::{RealCluster, go_program};
 
-/// The lines that the program prints about a server.
+/// Returns the lines that the program prints for a server.
 async fn lines(kubeconfig: &Path) -> Vec<String> {
     let program = go_program("clients-go").unwrap_or_else(|error| panic!("{error}"));
     let mut command = Command::new(program);
@@ -42,6 +42,6 @@ async fn go_clients_see_the_same_on_the_embedded_server_and_on_a_real_one() {
         assert_eq!(embedded, real, "the embedded server is on the left");
     }
     assert_eq!(embedded.len(), real.len());
-    // The last step is there, so none before it was left out.
+    // The last step is there, so no step was skipped.
     assert_eq!(real.last().map(String::as_str), Some("webhooks stopped"));
 }

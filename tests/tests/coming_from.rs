@@ -1,5 +1,5 @@
-//! `docs/coming-from.md` has a row for everything that controller-runtime and kube-runtime export,
-//! and shows no line of ours that is not compiled.
+//! Checks that `docs/coming-from.md` has a row for every export of controller-runtime and
+//! kube-runtime, and shows only code of ours that is compiled.
 //!
 //! The lists are in `docs/coming-from`; `cargo xtask identifiers` writes them. The code on the page
 //! is compiled as a documentation test: see `src/lib.rs`.
@@ -76,7 +76,7 @@ fn everything_that_kube_runtime_exports_has_a_row() {
 fn lists_are_of_the_versions_that_our_benchmarks_use() {
     let go = include_str!("../../bench/controller-go/go.mod");
     let rust = include_str!("../../Cargo.lock");
-    // `name = "x"` and `version = "1"`, on a line each.
+    // `name = "x"` and `version = "1"`, on separate lines.
     let rust = rust.replace("\"\nversion = \"", " ").replace('"', " ");
     for (list, pinned) in [(CONTROLLER_RUNTIME, go), (KUBE_RUNTIME, &*rust)] {
         let version = list.lines().next().and_then(|line| line.strip_prefix("# "));

@@ -36,7 +36,7 @@ macro_rules! tests_on_the_real_server {
 for_each_case!(tests_on_the_embedded_server);
 for_each_case!(tests_on_the_real_server);
 
-/// The rules of the embedded server decide as roles do.
+/// Explicit rules and RBAC roles give the same answers.
 #[test]
 fn cases_of_auth_hold_where_roles_decide() {
     let cases: Vec<_> = cases::ALL.iter().filter(|case| case.area == "auth").collect();

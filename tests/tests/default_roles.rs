@@ -1,8 +1,7 @@
-//! The roles that the embedded server starts with are those of the real one.
+//! The initial roles of the embedded server are those of the real one.
 //!
-//! They are in a file, recorded from there. To write it anew, run
-//! `cargo test -p windlass-tests --test default_roles` with `WINDLASS_TEST_REAL=1` and
-//! `WINDLASS_CONFORMANCE=record`.
+//! They are recorded in a file. To record it again, run `cargo test -p windlass-tests --test
+//! default_roles` with `WINDLASS_TEST_REAL=1` and `WINDLASS_CONFORMANCE=record`.
 
 use std::path::PathBuf;
 
@@ -13,7 +12,8 @@ use windlass_testkit::cluster::real_tier_is_on;
 
 const KINDS: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
-/// What the file holds of an object: what not all of them have, and what nobody fills in.
+/// Returns the recorded part of an object: without common fields, and without fields that the
+/// server fills in.
 fn essence(kind: &str, object: &Value) -> Value {
     let mut kept = json!({"kind": kind, "metadata": {"name": object["metadata"]["name"]}});
     if let Some(namespace) = object["metadata"].get("namespace") {

@@ -1,4 +1,4 @@
-//! Replicas of Windlass and of client-go that contend for one Lease, as processes.
+//! Replicas of Windlass and of client-go contend for one Lease, as processes.
 //!
 //! Every replica is a user with a Role in the namespace of the Lease, and no other rights.
 
@@ -16,7 +16,7 @@ use windlass_tests::replica::Replica;
 
 const NAMESPACE: &str = "election";
 
-/// A control plane, and the way to start replicas on it.
+/// A control plane, and a factory of replicas on it.
 struct Arena {
     cluster: RealCluster,
     client: kube::Client,
@@ -24,7 +24,7 @@ struct Arena {
 }
 
 impl Arena {
-    /// `None` if nobody has asked for a real control plane.
+    /// Returns `None` unless the real tier is on.
     async fn start() -> Option<Self> {
         if !real_tier_is_on() {
             eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
@@ -85,7 +85,7 @@ impl Arena {
         lease.spec.expect("it has a spec")
     }
 
-    /// Checks that there was one leader at a time, and so many changes.
+    /// Checks that there was one leader at a time, and this number of changes.
     fn check_history(&self, changes: usize) {
         let log = self.cluster.audit_log().expect("the audit log");
         let writes = lease_writes(&log, NAMESPACE, LEASE);

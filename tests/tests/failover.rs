@@ -1,7 +1,8 @@
-//! Three replicas of an operator as processes under load, whose leader is killed and paused in
-//! turn: nothing is lost, nothing is doubled, and only the leader writes.
+//! Three replicas of an operator as processes under load. The leader is killed and paused in turn:
+//! nothing is lost, nothing is duplicated, and only the leader writes.
 //!
-//! `WINDLASS_FAILOVERS` says how often (default: 3), `WINDLASS_SEED` seeds the load (default: 1).
+//! `WINDLASS_FAILOVERS` is the number of failovers (default: 3), `WINDLASS_SEED` seeds the load
+//! (default: 1).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,17 +30,17 @@ use windlass_tests::replica::Replica;
 const NAMESPACE: &str = "failover";
 const REPLICAS: usize = 3;
 
-/// How many clients change parents all the time, and how many parents each of them has at most.
+/// The number of clients that change parents all the time, and the maximum of parents for each.
 const CLIENTS: u64 = 4;
 const PARENTS: usize = 20;
 
-/// Between two changes of a client, and between two looks at the cluster.
+/// The pause between two changes of a client, and between two checks of the cluster.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the cluster may take to become as it should be. Only a test that fails waits for it.
+/// How long the cluster may take to settle. Only a failing test waits for all of it.
 const SETTLE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The replicas that run.
+/// The running replicas.
 struct Fleet {
     cluster: RealCluster,
     client: kube::Client,
@@ -49,7 +50,7 @@ struct Fleet {
     lost: usize,
 }
 
-/// What the load has written of a parent that exists.
+/// What the load has written to an existing parent.
 #[derive(Clone, Debug)]
 struct Parent {
     uid: String,
@@ -132,7 +133,7 @@ impl Fleet {
         fleet
     }
 
-    /// Starts a replica, as a user of its own.
+    /// Starts a replica with a new user.
     async fn add(&mut self) {
         self.started += 1;
         let user = self.cluster.user(&format!("replica-{}", self.started)).expect("a user");
@@ -164,14 +165,14 @@ impl Fleet {
         self.replicas.swap_remove(index.expect("it runs"))
     }
 
-    /// Waits until a replica leads that runs, and is not this one.
+    /// Waits until a running replica other than `not` leads.
     async fn wait_for_leader(&mut self, not: &str) -> String {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE);
         loop {
             self.replace_lost().await;
             let lease = leases.get_opt(LEASE).await.expect("the server answers");
             let holder = lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
-            // After the name of the pod, there are random digits.
+            // The name of the pod is followed by random digits.
             let holder = holder.split('_').next().unwrap_or_default();
             if holder != not && self.replicas.iter().any(|replica| replica.name() == holder) {
                 return holder.to_owned();
@@ -206,7 +207,7 @@ impl Fleet {
         maps.delete(&name, &DeleteParams::background()).await.expect("it is deleted");
     }
 
-    /// Waits until every parent has its child, and nothing else is there.
+    /// Waits until every parent has its child, and there are no other children.
     async fn wait_until_settled(&mut self, parents: Parents) {
         let maps = self.maps();
         let mut wrong = String::new();
@@ -222,7 +223,7 @@ impl Fleet {
         println!("{} parents have their children", parents.len());
     }
 
-    /// `paused` has the replicas that were paused, and when each went on.
+    /// `paused` has the paused replicas, with the time at which each was resumed.
     async fn check_audit_log(mut self, paused: &BTreeMap<String, Timestamp>, failovers: usize) {
         for replica in std::mem::take(&mut self.replicas) {
             replica.stop().await;
@@ -243,7 +244,7 @@ impl Fleet {
             assert!(is_from_before, "it began after the leadership was over: {write:?}");
             assert!(write.is_harmless, "{write:?}");
         }
-        // Each worker can have passed the fence with one write when its process was paused.
+        // Each worker may have passed the fence with one write when its process was paused.
         for user in paused.keys() {
             let count = late.iter().filter(|write| write.user == *user).count();
             assert!(count <= WORKERS, "{count} late writes of {user}");
@@ -255,7 +256,7 @@ impl Fleet {
     }
 }
 
-/// Creates, changes and deletes parents until it is stopped, and returns those that are left.
+/// Creates, changes and deletes parents until it is stopped, and returns the remaining ones.
 async fn change_parents(
     maps: Api<ConfigMap>,
     client: u64,
@@ -288,7 +289,7 @@ async fn change_parents(
     parents
 }
 
-/// What is not as it should be.
+/// Returns an error that describes what is wrong.
 async fn compare(maps: &Api<ConfigMap>, parents: &Parents) -> Result<(), String> {
     let list = async |kind: &str| {
         let params = ListParams::default().labels(&format!("{LABEL}={kind}"));
@@ -315,7 +316,7 @@ async fn compare(maps: &Api<ConfigMap>, parents: &Parents) -> Result<(), String>
         }
         let count = found.annotations().get(COUNT).and_then(|count| count.parse::<u64>().ok());
         let is_possible = count.is_some_and(|count| (1..=wanted.values).contains(&count));
-        // It never becomes right again.
+        // It cannot become right later.
         assert!(is_possible, "{name} had {} values, and {count:?} were counted", wanted.values);
     }
     Ok(())

@@ -1,5 +1,4 @@
-//! kube's own runtime on the embedded server: what every Rust operator of today is made of works on
-//! it.
+//! kube's own runtime, the base of today's Rust operators, works on the embedded server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ fn config_map(name: &str) -> ConfigMap {
     }
 }
 
-/// Waits for a condition that events bring about, on the paused clock: in vain, it takes no time
-/// either.
+/// Waits for a condition that events cause, on the paused clock, on which even a timeout takes no
+/// time.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {
@@ -96,7 +95,7 @@ async fn reflector_follows_a_streaming_list() {
     reflects(ApiServer::new(), watcher::Config::default().streaming_lists()).await;
 }
 
-/// Keeps a secret beside each config map.
+/// Keeps a secret for each config map.
 async fn keep_secret(object: Arc<ConfigMap>, client: Arc<Client>) -> Result<Action, kube::Error> {
     let secrets: Api<Secret> = Api::default_namespaced((*client).clone());
     let secret = Secret {

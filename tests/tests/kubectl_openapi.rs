@@ -1,6 +1,6 @@
-//! kubectl on the embedded server and on a real one: what it makes of their `OpenAPI` documents
-//! must be the same. It runs the kubectl of the machine, if there is one, and the one that belongs
-//! to the real server.
+//! kubectl on the embedded server and on a real one: its results from their `OpenAPI` documents
+//! must be the same. Uses the kubectl of the machine, if there is one, and the one of the real
+//! server's version.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -63,7 +63,7 @@ metadata: {name: w}
 spec: {size: 1}
 "#;
 
-/// What is explained.
+/// The arguments of `kubectl explain`.
 const EXPLAINED: &[&[&str]] = &[
     &["pods"],
     &["pods", "--recursive"],
@@ -80,10 +80,11 @@ const EXPLAINED: &[&[&str]] = &[
     &["bogus"],
 ];
 
-/// When to give up on a document: much later than it comes.
+/// How long to wait for a document: much longer than it takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// One server, as one kubectl sees it: with a home of its own, since kubectl keeps documents there.
+/// One server and one kubectl, with a home folder of its own, because kubectl caches documents
+/// there.
 struct Terminal<'a> {
     program: &'a Path,
     kubeconfig: &'a Path,
@@ -95,7 +96,8 @@ impl<'a> Terminal<'a> {
         Self { program, kubeconfig, home: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// What a command prints, with its code, and without what is of one server or moment.
+    /// Returns the output of a command and its exit code, without what depends on the server or the
+    /// time.
     async fn run(&self, arguments: &[&str], input: &str) -> String {
         let mut kubectl = Command::new(self.program);
         kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(arguments);
@@ -120,8 +122,8 @@ impl<'a> Terminal<'a> {
         self.run(&["apply", "-f", "-"], DEFINITION).await;
         let definition = "crd/widgets.kubectl.windlass.dev";
         self.run(&["wait", "--for=condition=Established", definition], "").await;
-        // A real server publishes the document a little later, and nothing tells when. Each look is
-        // a process that reads documents, so there is no need to pause between two of them.
+        // A real server publishes the document a little later, without an event. Each check runs a
+        // process that reads documents, so no pause is needed between two of them.
         let is_there = async {
             while !self.run(&["explain", "widgets"], "").await.contains("A widget is a thing.") {}
         };
@@ -163,7 +165,7 @@ async fn compare(program: &Path, embedded: &Path, real: &Path) {
     }
 }
 
-/// The kubectl of the machine, if there is one.
+/// Returns the kubectl of the machine, if there is one.
 async fn machine_kubectl() -> Option<PathBuf> {
     let found = Command::new("kubectl").args(["version", "--client"]).output().await;
     found.is_ok_and(|output| output.status.success()).then(|| PathBuf::from("kubectl"))

@@ -1,4 +1,4 @@
-//! A Chromium without a window.
+//! A headless Chromium.
 
 use anyhow::{Context as _, Result, anyhow};
 use chromiumoxide::browser::{Browser as Chromium, BrowserConfig};
@@ -12,7 +12,7 @@ use crate::page::Page;
 #[derive(Debug)]
 pub struct Browser {
     chromium: Chromium,
-    /// Reads what the browser says. Without it, nothing happens.
+    /// Handles the browser's messages; nothing works without it.
     reader: JoinHandle<()>,
     _profile: TempDir,
 }
@@ -21,7 +21,7 @@ impl Browser {
     /// Starts Chromium with an empty profile.
     ///
     /// # Errors
-    /// If there is no Chromium on this machine.
+    /// If Chromium is not installed.
     pub async fn start() -> Result<Self> {
         let profile = tempfile::tempdir().context("there must be a folder for the profile")?;
         let config = BrowserConfig::builder()

@@ -1,5 +1,5 @@
-//! Drives the dashboard in Chromium: [`Browser`] opens pages, [`Page`] clicks and looks, and
-//! [`Operator`] is a live operator whose dashboard is looked at.
+//! Drives the dashboard in Chromium: [`Browser`] opens pages, [`Page`] clicks and reads, and
+//! [`Operator`] is a live operator that serves a dashboard.
 
 mod axe;
 mod browser;

@@ -1,4 +1,4 @@
-//! A live operator, as a process, and where its dashboard is.
+//! A live operator as a process, and the address of its dashboard.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Names the folder of the programs that the tests start. `cargo xtask browser` builds them.
+/// The variable with the folder of the programs for the tests. `cargo xtask browser` builds them.
 const PROGRAMS: &str = "WINDLASS_PROGRAMS";
 
 /// The unit of times in `/proc/PID/stat`, on every Linux.
@@ -40,12 +40,12 @@ impl Operator {
         Ok(Self { process, url })
     }
 
-    /// The dashboard, with the token.
+    /// Returns the URL of the dashboard, with the token.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The CPU time in seconds that the process uses while something else happens.
+    /// Returns the CPU time in seconds that the process uses during `meanwhile`.
     ///
     /// # Errors
     /// If the process has ended.
@@ -57,14 +57,14 @@ impl Operator {
 
     fn cpu_seconds(&self) -> Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        // The name of the program, in parentheses, may have blanks.
+        // The name of the program, in parentheses, may contain spaces.
         let (_, fields) = text.rsplit_once(')').context("stat has no name")?;
         let times = fields.split_whitespace().skip(11).take(2);
         let ticks: Vec<f64> = times.map(str::parse).collect::<Result<_, _>>()?;
         Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)
     }
 
-    /// Stops the process as Ctrl-Z does: it is there, and answers nobody.
+    /// Stops the process as Ctrl-Z does: it exists, but does not answer.
     ///
     /// # Errors
     /// If there is no program `kill`.
@@ -72,7 +72,7 @@ impl Operator {
         self.signal("-STOP")
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a frozen process.
     ///
     /// # Errors
     /// As [`freeze`](Self::freeze).
@@ -97,7 +97,7 @@ impl Drop for Operator {
 }
 
 /// Reads the log until a line has the address. The rest is read and dropped, so that the program
-/// can go on logging.
+/// does not block when it logs.
 fn url(log: ChildStderr) -> Option<String> {
     let mut lines = BufReader::new(log).lines();
     let is_url = |word: &&str| word.starts_with("http") && word.contains("#token=");

@@ -1,4 +1,4 @@
-//! An open page: what a person does with it, and sees of it.
+//! An open page: the actions of a person, and what the page shows.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,14 +19,14 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
-/// How long something may take to appear before the test says what is missing. Generous, because it
-/// is only waited for when something is wrong.
+/// How long to wait for something to appear. Generous, because only a failing test waits for all of
+/// it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the page is looked at meanwhile.
+/// How often the page is polled meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The colours that a person prefers.
+/// The preferred colour scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Dark text on a light page.
@@ -36,7 +36,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Its name in CSS.
+    /// Returns its name in CSS.
     pub fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -60,7 +60,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Remembers what the console shows in red, from now on.
+    /// Records the errors in the console from now on.
     async fn collect_errors(&self) -> Result<()> {
         self.tab.enable_log().await?;
         self.tab.enable_runtime().await?;
@@ -84,12 +84,12 @@ impl Page {
         Ok(())
     }
 
-    /// What the console has shown in red since the last time.
+    /// Returns the errors in the console since the last call.
     pub fn take_errors(&self) -> Vec<String> {
         std::mem::take(&mut self.errors.lock().expect("no panic"))
     }
 
-    /// Shows the page at this width and height, in these colours.
+    /// Displays the page with this width and height, in these colours.
     ///
     /// # Errors
     /// If the browser has ended.
@@ -97,7 +97,7 @@ impl Page {
         let size = SetDeviceMetricsOverrideParams::new(width, height, 1.0, width < 600);
         self.tab.execute(size).await?;
         let colours = MediaFeature::new("prefers-color-scheme", scheme.name());
-        // Nothing moves in a picture.
+        // Turns off animations, for stable pictures.
         let still = MediaFeature::new("prefers-reduced-motion", "reduce");
         let media = SetEmulatedMediaParams::builder().features([colours, still]).build();
         self.tab.execute(media).await?;
@@ -107,7 +107,7 @@ impl Page {
     /// Evaluates JavaScript; a promise is awaited.
     ///
     /// # Errors
-    /// If it throws, or if the value is of another type.
+    /// If it throws, or if the value has another type.
     pub async fn evaluate<T: DeserializeOwned>(&self, script: &str) -> Result<T> {
         let value = self.tab.evaluate(script).await.with_context(|| script.to_owned())?;
         value.into_value().with_context(|| script.to_owned())
@@ -116,7 +116,7 @@ impl Page {
     /// Waits until an expression is true.
     ///
     /// # Errors
-    /// If it is not for a minute, with what the page shows then.
+    /// If it is still false after a minute, with what the page shows then.
     pub async fn wait_until(&self, expression: &str) -> Result<()> {
         let waiting = async {
             while !matches!(self.evaluate::<bool>(&format!("!!({expression})")).await, Ok(true)) {
@@ -142,16 +142,16 @@ impl Page {
         self.wait_until(&format!("document.body.innerText.includes({text})")).await
     }
 
-    /// Waits for an element, and clicks at its middle as a person does.
+    /// Waits for an element, and clicks its middle as a person does.
     ///
     /// # Errors
-    /// If there is none, or if it cannot be clicked.
+    /// If there is no such element, or if it cannot be clicked.
     pub async fn click(&self, selector: &str) -> Result<()> {
         let quoted = serde_json::to_string(selector)?;
         let clicking = async {
             loop {
                 self.wait_until(&format!("document.querySelector({quoted})")).await?;
-                // The page may draw itself anew between finding an element and clicking at it.
+                // The page may redraw between finding an element and clicking it.
                 if let Ok(element) = self.tab.find_element(selector).await
                     && element.click().await.is_ok()
                 {
@@ -168,14 +168,14 @@ impl Page {
     /// Types into an element.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such element.
     pub async fn type_into(&self, selector: &str, text: &str) -> Result<()> {
         self.click(selector).await?;
         self.tab.find_element(selector).await?.type_str(text).await?;
         Ok(())
     }
 
-    /// Presses a key, such as `Enter`, where the focus is.
+    /// Presses a key, such as `Enter`, at the current focus.
     ///
     /// # Errors
     /// If there is no such key.
@@ -194,7 +194,7 @@ impl Page {
         Ok(())
     }
 
-    /// How many frames the page draws a second, on average over this time.
+    /// Returns how many frames a second the page draws, averaged over this time.
     ///
     /// # Errors
     /// If the browser has ended.
@@ -217,7 +217,7 @@ impl Page {
         Ok(())
     }
 
-    /// Writes a picture of what can be seen.
+    /// Writes a screenshot of the visible part.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! The views of the dashboard of the website operator, and when each is there.
+//! The views of the website operator's dashboard, and when each has loaded.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ pub const SIZES: [(i64, i64); 2] = [(1440, 900), (390, 844)];
 /// Both colour schemes.
 pub const SCHEMES: [Scheme; 2] = [Scheme::Light, Scheme::Dark];
 
-/// A view, and an expression that is true as soon as it shows what it is for.
+/// A view, and an expression that is true as soon as it has loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Its name, which its pictures have.
+    /// Its name, which its pictures use.
     pub name: &'static str,
     route: &'static str,
     is_there: &'static str,
@@ -42,7 +42,7 @@ pub const VIEWS: [View; 8] = [
     View {
         name: "story",
         route: "#/story?kind=Website&key=default%2Fshop",
-        // It leads from one controller to others. The title of a node begins with its controller.
+        // An edge between two controllers. The title of a node begins with its controller.
         is_there: "document.querySelectorAll('.graph .edge').length > 2 && \
                    new Set([...document.querySelectorAll('.graph .node title')]\
                    .map(title => title.textContent.split(' ')[0])).size > 1",
@@ -70,16 +70,16 @@ pub const VIEWS: [View; 8] = [
 ];
 
 impl View {
-    /// Goes there, and waits until it shows something.
+    /// Opens the view, and waits until it has loaded.
     ///
     /// # Errors
-    /// If it never does.
+    /// If it does not load.
     pub async fn open(&self, page: &Page) -> Result<()> {
         page.go(self.route).await?;
         page.wait_until(self.is_there).await
     }
 
-    /// The file of a picture.
+    /// Returns the path of a picture.
     pub fn file(&self, folder: &Path, (width, _): (i64, i64), scheme: Scheme) -> PathBuf {
         folder.join(format!("{}-{width}-{}.png", self.name, scheme.name()))
     }

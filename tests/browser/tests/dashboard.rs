@@ -1,4 +1,4 @@
-//! What a person does with the dashboard, in Chromium, with live operators.
+//! The dashboard in Chromium, used as a person does, with live operators.
 
 use std::path::Path;
 
@@ -16,8 +16,8 @@ async fn open(browser: &Browser, operator: &Operator) -> Result<Page> {
     Ok(page)
 }
 
-/// Opens the dashboard of the website operator, and waits until the shop has been reconciled: the
-/// server says 404 before, and the browser shows that in red.
+/// Opens the dashboard of the website operator, and waits until the shop has been reconciled:
+/// before, the server answers 404, which the browser logs as an error.
 async fn open_with_shop(browser: &Browser, operator: &Operator) -> Result<Page> {
     let page = open(browser, operator).await?;
     page.go("#/runs?search=default%2Fshop").await?;
@@ -31,7 +31,7 @@ fn ensure_no_errors(page: &Page) -> Result<()> {
     Ok(())
 }
 
-/// The button whose text begins with this, as an expression.
+/// Returns an expression for the button with this text prefix.
 fn button(text: &str) -> String {
     format!(
         "[...document.querySelectorAll('button, a.button')]\
@@ -39,7 +39,7 @@ fn button(text: &str) -> String {
     )
 }
 
-/// Gives a field another value, and sends the event that the browser sends then; as an expression.
+/// Returns an expression that changes a field, and sends the event that a browser then sends.
 fn fill(selector: &str, value: &str, event: &str) -> String {
     format!(
         "(field => {{ field.value = '{value}'; \
@@ -87,8 +87,8 @@ async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<
     };
     page.wait_until(&node("website")).await?;
     page.wait_until(&node("deployment")).await?;
-    // A run of the website that woke a run of another controller: chosen in the graph by the
-    // keyboard.
+    // A run of the website that triggered a run of another controller: selected in the graph with
+    // the keyboard.
     page.evaluate::<bool>(&format!("({}.focus(), true)", node("website"))).await?;
     page.press("Enter").await?;
     page.wait_until("document.querySelector('.story-details')").await?;
@@ -100,7 +100,7 @@ async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<
         "!document.querySelector('.story-details h2').textContent.startsWith('website ')",
     )
     .await?;
-    // And back to the one that woke it.
+    // Back to the run that triggered it.
     page.wait_until(
         "[...document.querySelectorAll('.story-details button.link')]\
          .some(link => link.textContent.startsWith('website default/shop'))",
@@ -123,7 +123,7 @@ async fn held_story_loads_as_many_runs_as_are_chosen() -> Result<()> {
     page.wait_until(&button("Go live")).await?;
     page.evaluate::<bool>(&fill("main select", "30", "change")).await?;
     page.wait_until(&format!("{runs} > 1")).await?;
-    // It is still held.
+    // Live updates are still paused.
     page.wait_until(&button("Go live")).await?;
     ensure_no_errors(&page)
 }
@@ -138,8 +138,8 @@ async fn search_that_is_not_applied_yet_leaves_the_next_view_alone() -> Result<(
         page.go(route).await?;
         page.wait_until("document.querySelector('main [data-search]')").await?;
         let typed = fill("main [data-search]", "shop", "input");
-        // The search is applied 250 ms after the last key press. A timer that is set later and
-        // takes longer ends after that.
+        // The search is applied 250 ms after the last key press. A later timer with a longer delay
+        // fires after that.
         let address: String = page
             .evaluate(&format!(
                 "({typed}, location.hash = '#/informers', \
@@ -166,7 +166,7 @@ async fn empty_list_says_whether_that_is_because_of_the_filter() -> Result<()> {
 async fn address_of_no_view_shows_the_overview() -> Result<()> {
     let (operator, browser) = (website_operator()?, Browser::start().await?);
     let page = open_with_shop(&browser, &operator).await?;
-    // Two of these are properties of every object in JavaScript.
+    // Two of these are properties of every JavaScript object.
     for route in ["#/toString", "#/constructor", "#/nothing"] {
         page.go("#/informers").await?;
         page.wait_until("document.querySelector('.view-informers')").await?;
@@ -196,7 +196,7 @@ async fn action_that_fails_after_its_dialog_was_closed_is_reported() -> Result<(
     let page = open_with_shop(&browser, &operator).await?;
     page.go("#/key?controller=website&key=default%2Fshop").await?;
     page.wait_until(&button("Run now")).await?;
-    // The action stays under way until the test lets it fail.
+    // The action stays in progress until the test makes it fail.
     page.evaluate::<bool>(
         "(send => { window.fetch = (path, options) => options?.method === 'POST' \
          ? new Promise((_, refuse) => { window.refuse = refuse; }) : send(path, options); \
@@ -206,7 +206,7 @@ async fn action_that_fails_after_its_dialog_was_closed_is_reported() -> Result<(
     page.evaluate::<bool>(&format!("({}.click(), true)", button("Run now"))).await?;
     page.click("#dialog .primary").await?;
     page.wait_until("window.refuse").await?;
-    // As Esc does it.
+    // Closes it as Esc does.
     page.evaluate::<bool>("(document.getElementById('dialog').close(), true)").await?;
     page.evaluate::<bool>("(window.refuse(new TypeError('lost')), true)").await?;
     page.wait_for_text("Run now failed: no connection to the manager").await?;
@@ -241,7 +241,7 @@ async fn hundred_thousand_keys_need_few_rows() -> Result<()> {
         let list = "document.querySelector('.list')";
         let scroll = format!("({list}.scrollTop = {list}.scrollHeight * {place}, true)");
         page.evaluate::<bool>(&scroll).await?;
-        // The rows in sight have arrived.
+        // The visible rows have arrived.
         page.wait_until("![...document.querySelectorAll('.list-row')].some(row => row.textContent.includes('…'))")
             .await?;
         let count: usize = page.evaluate(rows).await?;

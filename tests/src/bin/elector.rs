@@ -1,7 +1,8 @@
-//! One replica of an election, for tests in which it contends with replicas of client-go: it takes
-//! the flags of `tests/election-go`, and says the same.
+//! One replica of an election, for tests in which it contends with replicas of client-go. It has
+//! the flags and the output of `tests/election-go`.
 //!
-//! It says who leads in the form of [`Said`]. SIGTERM makes it release the Lease and end. If it
+//! It prints who leads in the format of [`Said`]. SIGTERM makes it release the Lease and end. If it
+//! loses the leadership, it ends with an error.
 //! loses the leadership, it ends with an error.
 
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ struct Options {
     retry_period: Duration,
 }
 
-/// Durations as Go writes them, as far as the tests do: `500ms`.
+/// Parses durations as Go writes them, as far as the tests need it: `500ms`.
 fn milliseconds(text: &str) -> Result<Duration, String> {
     let number = text.strip_suffix("ms").and_then(|number| number.parse().ok());
     number.map(Duration::from_millis).ok_or_else(|| format!("{text:?} is not like 500ms"))
@@ -67,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
     tokio::try_join!(elect, said).map(|_| ())
 }
 
-/// Prints the changes, until there is no elector any more.
+/// Prints the changes of the leader, until the elector is gone.
 async fn say_who_leads(
     mut leadership: watch::Receiver<Leadership>,
     identity: &str,

@@ -1,8 +1,8 @@
 //! A replica of a small operator, for tests that kill and pause it.
 //!
 //! For every `ConfigMap` with the label `failover=parent` it keeps a child with the same value, by
-//! server-side apply, and counts in an annotation how many values it has seen, by an update with
-//! the version. Only the leader does that.
+//! server-side apply. An annotation counts the values that it has seen, by an update with the
+//! version. Only the leader does that.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ async fn main() -> anyhow::Result<()> {
         Watch::<ConfigMap>::new().options(|options| options.label_selector(selector))
     };
     let controller = Controller::of(watch("parent")).owns(watch("child")).workers(WORKERS);
-    // The fence is below this layer: it looks at the clock once more, and later.
+    // The fence is below this layer: it checks the clock again, later.
     let stack =
         ClientStack::new().layer(layer_fn(|inner: HttpService| inner.map_request(with_time)));
     let manager = Manager::new(Flags::parse().manager)
@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Notes the time in the user agent, which is in the audit log.
+/// Puts the time into the user agent, which the audit log contains.
 fn with_time(mut request: Request<Body>) -> Request<Body> {
     let agent = HeaderValue::from_str(&agent(Timestamp::now())).expect("a time is a header");
     request.headers_mut().insert(USER_AGENT, agent);
@@ -78,7 +78,7 @@ impl Reconcile<ConfigMap> for Copier {
         new.annotations_mut().insert(COUNT.to_owned(), count.to_string());
         let namespace = parent.namespace().unwrap_or_default();
         let maps: Api<ConfigMap> = Api::namespaced(cx.client().clone(), &namespace);
-        // It carries the version of the parent: somebody else's change makes it a conflict.
+        // It carries the version of the parent, so a concurrent change makes it a conflict.
         maps.replace(&parent.name_any(), &PostParams::default(), &new).await?;
         Ok(Action::Done)
     }

@@ -1,7 +1,7 @@
 //! Server-side apply: merging, managers and conflicts.
 //!
-//! Objects are created by name here (`fieldManager`), since the embedded server notes only those
-//! who say who they are.
+//! Objects are created with a `fieldManager` here, because the embedded server records the manager
+//! only of requests that name one.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::fixtures::{GADGETS, OTHER_UID, configmap, deployment, gadget, widget,
 use crate::request::Request;
 use crate::script::{APPLY, JSON_PATCH, MERGE_PATCH};
 
-/// The definition of `tools`, with a list of every sort.
+/// The definition of `tools`, with lists of every type.
 fn tools() -> Value {
     let text = json!({"type": "string"});
     let part = json!({
@@ -96,7 +96,7 @@ fn tool(spec: Value) -> Value {
     tool
 }
 
-/// A config map that says nothing but its name.
+/// A config map with nothing but a name.
 pub(super) fn bare() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
 }
@@ -114,7 +114,7 @@ impl Script {
         self.install(tools(), &["/apis/apply.windlass.dev/v1/tools"]).await;
     }
 
-    /// Creates an object in the name of a manager.
+    /// Creates an object with a field manager.
     pub(super) async fn create_as(
         &mut self,
         collection: String,
@@ -124,12 +124,12 @@ impl Script {
         self.post(format!("{collection}?fieldManager={manager}"), object).await
     }
 
-    /// A merge patch in the name of a manager.
+    /// Sends a merge patch with a field manager.
     pub(super) async fn patch_as(&mut self, path: String, manager: &str, change: Value) -> Answer {
         self.merge_patch(format!("{path}?fieldManager={manager}"), change).await
     }
 
-    /// Applies one after the other, and records who manages what then.
+    /// Applies one configuration after the other, and records the managers after each.
     pub(super) async fn apply_all(&mut self, path: &str, manager: &str, configs: &[Value]) {
         for config in configs {
             self.apply(path, manager, config.clone()).await;
@@ -177,7 +177,7 @@ pub(super) async fn apply_conflicts_with_several_managers(t: &mut Script) {
     let path = t.configmap("a");
     t.apply(&path, "one", data(json!({"a": "1"}))).await;
     t.apply(&path, "two", data(json!({"b": "1"}))).await;
-    // The causes are in no order.
+    // The order of the causes is random.
     let request = Script::applying(&path, "three", data(json!({"a": "2", "b": "2"})));
     t.pick(request, &["/message", "/code", "/reason"]).await;
 }

@@ -1,5 +1,5 @@
-//! Server-side apply of built-in kinds: what their types say about lists and maps, and who manages
-//! defaults.
+//! Server-side apply of built-in kinds: how their types merge lists and maps, and which managers
+//! own defaults.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Who is asking: unknown tokens, nobody in particular, and users who may do nothing.
+//! Authentication: unknown tokens, anonymous requests, and users without rights.
 
 use http::Method;
 use serde_json::json;

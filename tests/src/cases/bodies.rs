@@ -1,4 +1,4 @@
-//! Bodies that are broken, of another kind, or too large; fields that nobody knows.
+//! Bodies that are malformed, of another kind, or too large; unknown fields.
 
 use http::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::Script;
 use crate::fixtures::{configmap, widget, with};
 use crate::request::Request;
 
-/// The real server reads three mebibytes, and no more.
+/// The real server reads at most three mebibytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 fn post(path: String, body: &str) -> Request {

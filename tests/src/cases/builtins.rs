@@ -1,4 +1,4 @@
-//! Built-in kinds with habits of their own, as far as controllers meet them.
+//! Special behaviour of built-in kinds, as far as controllers encounter it.
 
 use serde_json::json;
 

@@ -1,8 +1,9 @@
-//! Rules in CEL: what they refuse ([`writes`]), what they say about changes ([`transitions`]), what
-//! they see ([`values`]), and which of them a definition may have ([`definitions`]).
+//! CEL rules: what they reject ([`writes`]), rules about changes ([`transitions`]), the values that
+//! they see ([`values`]), and which rules a definition may have ([`definitions`]).
 //!
-//! Most rules are those of operators that people run: fields that cannot change, one of two,
-//! ranges, lists without doubles. One place at a time is wrong, since the real server goes through
+//! Most rules are those of real operators: immutable fields, one of two, ranges, lists without
+//! duplicates. Only one place at a time is wrong, because the real server checks the fields of an
+//! object in random order.
 //! the fields of an object in random order.
 
 mod definitions;
@@ -21,7 +22,7 @@ use crate::answer::Answer;
 use crate::fixtures::{CRDS, definition, with};
 use crate::request::Request;
 
-/// A kind of the case's own, with this schema of `spec`.
+/// Installs a kind for this case alone, with this schema of `spec`.
 async fn kind(t: &mut Script, spec: Value) -> String {
     let schema = json!({"type": "object", "properties": {
         "spec": spec,
@@ -31,7 +32,7 @@ async fn kind(t: &mut Script, spec: Value) -> String {
     kind_of(t, schema).await
 }
 
-/// The same with a whole schema.
+/// Like [`kind`], with a whole schema.
 async fn kind_of(t: &mut Script, schema: Value) -> String {
     let group = group(t);
     let things = things(t);
@@ -63,7 +64,7 @@ fn thing(t: &Script, spec: Value) -> Value {
     thing
 }
 
-/// The schema of an object with these properties and these rules.
+/// The schema of an object with these properties and rules.
 fn object(properties: Value, rules: Value) -> Value {
     let mut schema = json!({"type": "object"});
     schema["properties"] = properties;
@@ -71,13 +72,13 @@ fn object(properties: Value, rules: Value) -> Value {
     schema
 }
 
-/// Creates an object that passes.
+/// Creates a valid object.
 async fn given(t: &mut Script, spec: Value) -> Answer {
     let thing = thing(t, spec);
     t.given(things(t), thing).await
 }
 
-/// Tries to create objects with these specs, one after the other, without storing them.
+/// Tries to create objects with these specs, one after the other, as dry runs.
 async fn try_all(t: &mut Script, specs: &[Value]) {
     for spec in specs {
         let thing = thing(t, spec.clone());
@@ -85,7 +86,7 @@ async fn try_all(t: &mut Script, specs: &[Value]) {
     }
 }
 
-/// Tries a definition with these rules at `spec`, which is not stored.
+/// Tries a definition with these rules at `spec`, as a dry run.
 async fn try_rules(t: &mut Script, properties: Value, rules: &[Value]) {
     for rule in rules {
         let schema = json!({"type": "object", "properties": {

@@ -1,4 +1,4 @@
-//! Definitions of custom resources: how they come into being, what is refused, how they go.
+//! Definitions of custom resources: creation, rejections, deletion.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::fixtures::{CRDS, definition, with};
 use crate::request::Request;
 
-/// A group of its own, so that cases do not see each other's definitions.
+/// A separate group for the case, so that cases do not see each other's definitions.
 fn group(t: &Script) -> String {
     format!("{}.example.dev", t.ns())
 }
@@ -95,7 +95,7 @@ pub(super) async fn definition_with_storage_versions_that_are_not_one(t: &mut Sc
     let version = object["spec"]["versions"][0].clone();
     object["spec"]["versions"] =
         json!([version.clone(), with(version.clone(), "/name", json!("v2"))]);
-    // The messages quote the versions as Go prints them.
+    // The messages quote the versions in Go's format.
     let parts = ["/reason", "/code", "/details/causes/0/field", "/details/causes/0/reason"];
     t.pick(Request::post(CRDS, object.clone()), &parts).await;
     object["spec"]["versions"] = json!([with(version, "/storage", json!(false))]);

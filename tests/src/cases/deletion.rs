@@ -1,4 +1,4 @@
-//! Deleting: options, preconditions, finalizers, collections.
+//! Deletion: options, preconditions, finalizers, collections.
 
 use serde_json::json;
 

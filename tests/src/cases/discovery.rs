@@ -1,5 +1,4 @@
-//! What the server says about itself. The documents are long, so a case notes the entries that
-//! count.
+//! The server's discovery documents. They are long, so a case records only the relevant entries.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use crate::answer::Answer;
 use crate::fixtures::GROUP;
 use crate::request::Request;
 
-/// The aggregated form, as clients ask for it.
+/// The `Accept` header for the aggregated form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The groups that the embedded server knows.
@@ -22,7 +21,7 @@ const GROUPS: [&str; 7] = [
     "coordination.k8s.io",
 ];
 
-/// The entries of an array whose `field` is one of these, in this order.
+/// Returns the entries of an array with one of these names in `field`, in this order.
 fn entries(array: &Value, field: &str, names: &[&str]) -> Vec<Value> {
     let find = |name: &&str| {
         let entries = array.as_array().into_iter().flatten();
@@ -32,7 +31,7 @@ fn entries(array: &Value, field: &str, names: &[&str]) -> Vec<Value> {
     names.iter().map(find).collect()
 }
 
-/// Notes the entries of these resources.
+/// Records the entries of these resources.
 async fn note_resources(t: &mut Script, path: &str, names: &[&str]) {
     let answer = t.pick(Request::get(path), &["/kind", "/apiVersion", "/groupVersion"]).await;
     for entry in entries(&answer.at("/resources"), "name", names) {
@@ -152,7 +151,7 @@ pub(super) async fn aggregated_groups(t: &mut Script) {
     t.note("coordination.k8s.io", &find(&answer, "coordination.k8s.io"));
     let apps = find(&answer, "apps");
     t.note("apps", &entries(&apps["versions"][0]["resources"], "resource", &["deployments"])[0]);
-    // The custom group comes a moment after its definition is established.
+    // The custom group appears a moment after its definition is established.
     let complete = |answer: &Answer| {
         find(answer, GROUP)["versions"].as_array().is_some_and(|versions| versions.len() == 2)
     };

@@ -1,4 +1,4 @@
-//! Dry runs: everything as if, and nothing stored.
+//! Dry runs: the same answers, and nothing stored.
 
 use serde_json::json;
 

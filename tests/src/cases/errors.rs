@@ -1,5 +1,4 @@
-//! The table of errors: what is missing, what exists already, what is in conflict, what is not
-//! allowed.
+//! The table of errors: not found, already exists, conflict, not allowed.
 
 use http::Method;
 use serde_json::json;
@@ -269,7 +268,7 @@ pub(super) async fn patch_is_refused_before_the_object_is_looked_up(t: &mut Scri
         .await;
 }
 
-/// Clients that look for `retryAfterSeconds` find no `Status` here, and have to read the header.
+/// The answer has no `Status` with `retryAfterSeconds`: clients have to read the header.
 pub(super) async fn overloaded_server_answers_in_plain_text(t: &mut Script) {
     t.overload_for_bob().await;
     let get = Request::get(t.configmap("a")).by(Who::Bob);

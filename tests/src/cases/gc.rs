@@ -1,4 +1,4 @@
-//! Garbage collection by owner references. On the real side this is the controller manager's work.
+//! Garbage collection by owner references. In the real cluster, kube-controller-manager does it.
 
 use serde_json::{Value, json};
 

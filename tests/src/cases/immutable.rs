@@ -1,4 +1,4 @@
-//! Fields that keep the values they were created with, and what may change beside them.
+//! Fields that cannot be changed after creation, and fields beside them that can.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn secret(name: &str) -> Value {
     })
 }
 
-/// A deployment as another kind with the same fields.
+/// Returns a deployment converted to another kind with the same fields.
 fn workload(kind: &str, name: &str) -> Value {
     with(deployment(name), "/kind", json!(kind))
 }
@@ -30,8 +30,8 @@ fn template(label: &str, image: &str) -> Value {
     })
 }
 
-/// Changes an object, and records of the answer whether and why it is refused, without the
-/// difference that the real server shows behind the first line.
+/// Changes an object, and records whether and why that is rejected, without the Go diff that the
+/// real server appends to the first line.
 async fn change(t: &mut Script, path: &str, change: Value) {
     let answer = t.look(Request::patch(path, MERGE_PATCH, change)).await;
     if answer.is_success() {
@@ -49,7 +49,7 @@ async fn change(t: &mut Script, path: &str, change: Value) {
     t.note("causes", &causes);
 }
 
-/// Changes a field whose whole value the real server shows, as it is in Go.
+/// Changes a field that the real server quotes as a Go value, which is not recorded.
 async fn change_unshown(t: &mut Script, path: &str, change: Value) {
     let pointers = ["/reason", "/details/causes/0/reason", "/details/causes/0/field"];
     t.pick(Request::patch(path, MERGE_PATCH, change), &pointers).await;
@@ -333,7 +333,7 @@ pub(super) async fn pod_gates_are_only_taken_away(t: &mut Script) {
     }
 }
 
-/// Server-side apply and writes of the status know the same rules.
+/// Server-side apply and status writes follow the same rules.
 pub(super) async fn applied_fields_are_kept_as_well(t: &mut Script) {
     let path = t.configmap("a");
     let config = |value: &str| {

@@ -1,11 +1,11 @@
-//! The list of all cases, by area. It is in parts, which are chained: each adds its areas to those
-//! before it, and the last one hands them all to the macro that asked.
+//! The list of all cases, by area. Its parts are chained macros: each adds its areas to those
+//! before it, and the last one passes them all to the calling macro.
 
 mod objects;
 mod requests;
 mod writes_and_reads;
 
-/// Hands the areas and their cases to the macro `$then`.
+/// Passes the areas and their cases to the macro `$then`.
 #[macro_export]
 macro_rules! for_each_case {
     ($then:ident) => {

@@ -1,4 +1,4 @@
-//! Lists: their shape, their pages, and the version they are read at.
+//! Lists: their shape, their pages, and their version.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use crate::fixtures::{
 };
 use crate::request::Request;
 
-/// A continue token that says this.
+/// Encodes a continue token.
 fn token(inside: &serde_json::Value) -> String {
     URL_SAFE_NO_PAD.encode(inside.to_string())
 }
@@ -117,7 +117,7 @@ pub(super) async fn pages_over_all_namespaces(t: &mut Script) {
     for path in [t.configmaps(), format!("/api/v1/namespaces/{other}/configmaps")] {
         t.given(path, labelled_configmap("a", "case", &case)).await;
     }
-    // Something comes after the last page on every cluster, so that this one has a token, too.
+    // Makes sure on every cluster that something follows the last page, so that it has a token.
     t.given(t.configmaps(), configmap("z")).await;
     let path = format!("/api/v1/configmaps?limit=1&labelSelector=case%3D{case}");
     let first = t.get(&path).await;
@@ -161,7 +161,7 @@ pub(super) async fn continue_token_that_is_too_old(t: &mut Script) {
 pub(super) async fn version_zero_ignores_the_limit(t: &mut Script) {
     t.given_configmaps(&["a", "b", "c"]).await;
     let path = format!("{}?resourceVersion=0&limit=1", t.configmaps());
-    // The cache of the real server may lag behind what was written.
+    // The real server's cache may lag behind the writes.
     let complete = |answer: &Answer| answer.at("/items").as_array().is_some_and(|i| i.len() == 3);
     t.wait_until(path, "complete", complete).await;
 }
@@ -190,7 +190,7 @@ pub(super) async fn not_older_than_shows_the_world_as_it_is(t: &mut Script) {
     t.given_configmaps(&["a"]).await;
     let then = t.get(t.configmaps()).await.version();
     t.given_configmaps(&["b"]).await;
-    // The cache of the real server may lag behind what was written; a later version makes it wait.
+    // The real server's cache may lag behind the writes; a later version makes it wait.
     let now = t.get(t.configmap("b")).await.version();
     t.get(format!("{}?resourceVersion={now}", t.configmaps())).await;
     let newer = format!("resourceVersion={now}&resourceVersionMatch=NotOlderThan");

@@ -1,4 +1,4 @@
-//! Namespaces: what they come with, what happens in missing and in terminating ones, how they go.
+//! Namespaces: their defaults, requests in missing and terminating ones, and their deletion.
 
 use http::Method;
 use serde_json::json;
@@ -11,10 +11,11 @@ use crate::script::MERGE_PATCH;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// What of a namespace does not depend on how far its end has come.
+/// The fields of a namespace that do not depend on the progress of its deletion.
 const FATE: [&str; 3] = ["/kind", "/spec", "/status/phase"];
 
-/// A namespace that stays terminating, since it holds an object that is held; returns its path.
+/// Creates a namespace that stays terminating, because an object in it has a finalizer; returns its
+/// path.
 async fn given_terminating(t: &mut Script) -> String {
     let name = t.own_name("end");
     let path = format!("{NAMESPACES}/{name}");
@@ -70,7 +71,7 @@ pub(super) async fn terminating_namespace_refuses_creation(t: &mut Script) {
     t.refused(Request::post(format!("{path}/configmaps"), generated)).await;
     let widgets = path.replace("/api/v1", "/apis/conformance.windlass.dev/v1");
     t.post(format!("{widgets}/widgets"), widget("new")).await;
-    // Whether it is marked already is up to how far the end has come.
+    // Whether it is already marked depends on the progress of the deletion.
     let held = format!("{path}/configmaps/held");
     t.pick(Request::patch(held, MERGE_PATCH, json!({"data": {"a": "2"}})), &["/data"]).await;
     release(t, &path).await;

@@ -1,4 +1,5 @@
-//! The life of an object from its creation on: what the server adds, keeps, drops and counts.
+//! The life of an object from its creation on: fields that the server adds, keeps, drops and
+//! counts.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `OpenAPI` v3. The documents are long, so a case notes the parts that clients use.
+//! `OpenAPI` v3. The documents are long, so a case records only the parts that clients use.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::fixtures::{CRDS, GROUP, definition, with};
 use crate::request::Request;
 
-/// The documents of groups that all cases see.
+/// The documents of groups that all cases use.
 const CORE: &str = "/openapi/v3/api/v1";
 const APPS: &str = "/openapi/v3/apis/apps/v1";
 
@@ -15,7 +15,7 @@ async fn document(t: &mut Script, path: &str) -> Answer {
     t.pick(Request::get(path), &["/openapi", "/info", "/components/securitySchemes"]).await
 }
 
-/// Notes schemas of a document by their full names.
+/// Records schemas of a document by their full names.
 async fn note_schemas(t: &mut Script, path: &str, names: &[&str]) {
     let answer = document(t, path).await;
     for name in names {
@@ -23,7 +23,7 @@ async fn note_schemas(t: &mut Script, path: &str, names: &[&str]) {
     }
 }
 
-/// Notes paths of a document: of every operation all but the words about its parameters.
+/// Records paths of a document: the operations, with only the names of their parameters.
 async fn note_paths(t: &mut Script, path: &str, paths: &[&str]) {
     let answer = document(t, path).await;
     for path in paths {
@@ -31,7 +31,7 @@ async fn note_paths(t: &mut Script, path: &str, paths: &[&str]) {
     }
 }
 
-/// The same value with the names of parameters in their place.
+/// Returns the value with each parameter reduced to its name.
 fn without_parameter_words(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -48,7 +48,7 @@ fn without_parameter_words(value: &Value) -> Value {
     }
 }
 
-/// Waits for the document of a custom group, which comes a little later than the group.
+/// Waits for the document of a custom group, which appears a little later than the group.
 async fn wait_for(t: &mut Script, path: &str) {
     let is_there = |answer: &Answer| answer.status == 200;
     t.wait_picking(path, "the document is there", is_there, &["/openapi", "/info"]).await;
@@ -187,7 +187,7 @@ pub(super) async fn openapi_of_a_custom_resource(t: &mut Script) {
     note_paths(t, &path, &paths).await;
 }
 
-/// A schema with whatever publication looks at.
+/// A schema with everything that publication treats specially.
 fn odd_schema() -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! Answers that carry the metadata only.
+//! Answers with metadata only.
 
 use serde_json::json;
 

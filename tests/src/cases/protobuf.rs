@@ -1,6 +1,6 @@
-//! Bodies in protobuf: what Go clients send for built-in kinds, and bytes that are none.
+//! Protobuf bodies: what Go clients send for built-in kinds, and malformed bytes.
 //!
-//! Fields have their names in the `.proto` files here: see [`crate::protobuf`].
+//! Fields have their names from the `.proto` files here: see [`crate::protobuf`].
 
 mod envelope;
 mod objects;
@@ -15,7 +15,7 @@ pub(super) use self::requests::*;
 use crate::Script;
 use crate::request::Request;
 
-/// A time that a transcript does not replace: the first second of 2001.
+/// A time that the normaliser keeps: the first second of 2001.
 const SECONDS_2001: i64 = 978_307_200;
 
 fn post(path: impl Into<String>, object: Value) -> Request {

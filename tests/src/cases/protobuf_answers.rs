@@ -1,5 +1,5 @@
-//! Answers in protobuf, for clients that ask for nothing else. Every field that is on the wire
-//! shows, also where it is empty.
+//! Protobuf answers, for clients that accept nothing else. Every field on the wire is recorded,
+//! even when empty.
 
 use serde_json::json;
 
@@ -11,11 +11,11 @@ use crate::protobuf::PROTOBUF;
 use crate::request::Request;
 use crate::target::Who;
 
-/// Metadata alone, of one object.
+/// Only the metadata of one object.
 const PARTIAL: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Metadata alone, of a list.
+/// Only the metadata of a list.
 const PARTIAL_LIST: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 

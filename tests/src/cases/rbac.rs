@@ -1,4 +1,4 @@
-//! Roles decide: who may do what, who may grant it, and who may ask about it.
+//! RBAC: who may do what, who may grant it, and who may query it.
 
 mod escalation;
 mod impersonation;

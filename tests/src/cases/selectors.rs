@@ -1,4 +1,4 @@
-//! Label and field selectors, in lists; watches with selectors have their own file.
+//! Label and field selectors in lists; watches with selectors have their own file.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::Script;
 use crate::fixtures::{configmap, pod, widget, with};
 use crate::request::Request;
 
-/// Lists with these queries, and notes only the names that came back.
+/// Lists with these queries, and records only the names.
 async fn names(t: &mut Script, path: String, queries: &[&str]) {
     for query in queries {
         let answer = t.look(Request::get(format!("{path}?{query}"))).await;

@@ -1,4 +1,4 @@
-//! The subresources `status` and `scale`: what goes through which door.
+//! The subresources `status` and `scale`: which fields each of them writes.
 
 use http::Method;
 use serde_json::json;

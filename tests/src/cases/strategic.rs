@@ -1,6 +1,6 @@
-//! Strategic merge patches of built-in kinds: what kubectl, client-go and controllers send.
+//! Strategic merge patches of built-in kinds, as kubectl, client-go and controllers send them.
 //!
-//! What is refused is in [`strategic_refusals`](super::strategic_refusals).
+//! Rejected patches are in [`strategic_refusals`](super::strategic_refusals).
 
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ use crate::fixtures::{configmap, deployment, pod, widget, with};
 use crate::request::Request;
 use crate::script::STRATEGIC_PATCH;
 
-/// The pod of a deployment.
+/// The path of a deployment's pod spec.
 const TEMPLATE: &str = "/spec/template/spec";
 
-/// The containers of a deployment.
+/// The path of a deployment's containers.
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
-/// A deployment with lists of every sort.
+/// A deployment with lists of every type.
 pub(super) fn rich_deployment() -> Value {
     let spec = json!({
         "containers": [
@@ -49,13 +49,13 @@ async fn given_deployment(t: &mut Script) -> String {
     format!("{}/a", t.deployments())
 }
 
-/// Sends a patch, and shows these parts of what it made.
+/// Sends a patch, and records these parts of the result.
 async fn patch(t: &mut Script, path: &str, change: Value, parts: &[&str]) {
     let parts: Vec<&str> = parts.iter().copied().chain(["/message", "/code"]).collect();
     t.pick(Request::patch(path, STRATEGIC_PATCH, change), &parts).await;
 }
 
-/// A patch of the pod of a deployment.
+/// A patch of a deployment's pod spec.
 fn of_pod(spec: Value) -> Value {
     with(json!({}), "/spec/template/spec", spec)
 }

@@ -1,4 +1,4 @@
-//! Strategic merge patches that are refused, or complained about.
+//! Strategic merge patches that are rejected or lead to warnings.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn given_deployment(t: &mut Script) -> String {
     format!("{}/a", t.deployments())
 }
 
-/// Sends patches of the pod of a deployment, and shows every word of the answers.
+/// Sends patches of a deployment's pod spec, and records the complete answers.
 async fn refuse(t: &mut Script, path: &str, changes: impl IntoIterator<Item = Value>) {
     for change in changes {
         let change = json!({"spec": {"template": {"spec": change}}});

@@ -1,5 +1,5 @@
-//! Subresources that do something: scale by every verb, evictions and disruption budgets, and those
-//! of a pod that no process stands behind.
+//! Subresources with side effects: scale with every verb, evictions and disruption budgets, and
+//! those of a pod without a process.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::request::Request;
 
 const SCALE: &str = "autoscaling/v1";
 
-/// A kind of the case's own that can be scaled, with its paths at unusual places.
+/// Installs a kind with the subresource `scale`, with its fields at unusual paths.
 async fn scalable(t: &mut Script, default: Value) -> String {
     let group = format!("{}.example.dev", t.ns());
     let things = format!("/apis/{group}/v1/namespaces/{}/things", t.ns());
@@ -96,7 +96,7 @@ pub(super) async fn scale_of_a_deployment_can_be_applied(t: &mut Script) {
     let path = format!("{}/a/scale", t.deployments());
     t.apply_by_force(&path, "scaler", scale(4)).await;
     t.managers(format!("{}/a", t.deployments())).await;
-    // Another one that wants something else is in conflict.
+    // A different manager that wants another value is in conflict.
     t.apply(&path, "other", scale(5)).await;
     t.apply_by_force(&path, "other", scale(5)).await;
     t.merge_patch(&path, json!({"spec": {"replicas": 2}})).await;
@@ -123,7 +123,7 @@ fn budgets(t: &Script) -> String {
     format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", t.ns())
 }
 
-/// A pod that runs, ready or not.
+/// A running pod, ready or not.
 async fn running(t: &mut Script, name: &str, ready: &str) {
     let labelled = with(pod(name), "/metadata/labels", json!({"app": "a"}));
     t.given(pods(t), with(labelled, "/spec/nodeName", json!("node"))).await;
@@ -135,7 +135,7 @@ async fn running(t: &mut Script, name: &str, ready: &str) {
     assert_eq!(answer.status, 200, "the status must be written: {}", answer.body);
 }
 
-/// A budget whose controller has written this status.
+/// A budget with this status, as written by its controller.
 async fn budget(t: &mut Script, name: &str, spec: Value, status: Value) {
     let mut whole = json!({"selector": {"matchLabels": {"app": "a"}}});
     for (key, value) in spec.as_object().into_iter().flatten() {
@@ -169,7 +169,7 @@ pub(super) async fn eviction_of_a_pod_without_a_budget(t: &mut Script) {
     evict(t, "a", json!({"apiVersion": "policy/v1", "kind": "Eviction"})).await;
     evict(t, "missing", eviction("missing")).await;
     evict(t, "a", eviction("a")).await;
-    // It runs on a node, and so it is given time.
+    // It runs on a node, so it gets a grace period.
     t.get(format!("{}/a", pods(t))).await;
 }
 
@@ -195,7 +195,7 @@ pub(super) async fn eviction_that_a_budget_refuses(t: &mut Script) {
     t.look(Request::patch(&path, crate::script::MERGE_PATCH, json!({"status": counts(0, 3, 1)})))
         .await;
     evict(t, "a", eviction("a")).await;
-    // A budget that its controller has not looked at yet.
+    // A budget that its controller has not processed yet.
     let path = format!("{}/pdb", budgets(t));
     t.look(Request::patch(&path, crate::script::MERGE_PATCH, json!({"spec": {"minAvailable": 0}})))
         .await;
@@ -266,8 +266,7 @@ pub(super) async fn eviction_with_options(t: &mut Script) {
     t.pick(Request::get(format!("{}/pdb", budgets(t))), &["/status/disruptionsAllowed"]).await;
 }
 
-/// Bodies of another kind or version, with values of wrong types, and with fields that nobody
-/// knows.
+/// Bodies of another kind or version, with values of wrong types, and with unknown fields.
 async fn odd_bodies(t: &mut Script, path: &str, plain: Value, odd: &[(&str, Value)]) {
     for (pointer, value) in [
         ("/kind", json!("ConfigMap")),
@@ -340,7 +339,8 @@ pub(super) async fn eviction_has_one_verb(t: &mut Script) {
     t.send(Request::delete(&path)).await;
 }
 
-/// A field of any content: an apply owns what is in it, a merge patch reaches into it.
+/// A field with arbitrary content: an apply owns the fields in it, a merge patch changes single
+/// ones.
 pub(super) async fn content_of_any_form_is_merged(t: &mut Script) {
     let revisions = format!("/apis/apps/v1/namespaces/{}/controllerrevisions", t.ns());
     let revision = |data: Value| {

@@ -1,6 +1,6 @@
-//! Tables, which are what `kubectl get` prints: how they are asked for, and what comes back.
+//! Tables, which `kubectl get` prints: how they are requested, and their structure.
 //!
-//! What stands in the cells is the matter of the modules below: [`pods`], [`workloads`], the other
+//! The modules below are about the contents of the cells: [`pods`], [`workloads`], the other
 //! [`builtins`], and [`custom`] resources.
 
 mod builtins;
@@ -25,7 +25,7 @@ use crate::target::Who;
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const OLD_TABLE: &str = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
 
-/// What kubectl sends.
+/// The `Accept` header of kubectl.
 const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,\
                        application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 
@@ -35,13 +35,13 @@ fn table(path: impl Into<String>) -> Request {
 }
 
 impl Script {
-    /// Asks for a table, and records its columns by name and its rows without their objects.
+    /// Requests a table, and records its columns by name and its rows without their objects.
     async fn rows(&mut self, path: impl Into<String>) -> Answer {
         self.show(table(path), &["cells", "conditions"]).await
     }
 
-    /// Sends a request that is answered with a table, and records its columns by name, and its
-    /// rows with their objects.
+    /// Sends a request for a table, and records its columns by name, and its rows with their
+    /// objects.
     async fn whole_rows(&mut self, request: Request) -> Answer {
         self.show(request, &["cells", "conditions", "object"]).await
     }
@@ -67,7 +67,7 @@ impl Script {
     }
 }
 
-/// The object with more fields.
+/// Returns the object with more fields.
 fn with_fields(mut object: Value, fields: Value) -> Value {
     if let Value::Object(fields) = fields {
         for (field, value) in fields {
@@ -77,7 +77,7 @@ fn with_fields(mut object: Value, fields: Value) -> Value {
     object
 }
 
-/// The items of a list with some of their fields.
+/// Returns the items of a list, with only these fields.
 fn picked(items: &Value, fields: &[&str]) -> Value {
     let pick = |item: &Value| -> Value {
         let held = fields.iter().filter_map(|field| Some(((*field).to_owned(), item.get(field)?)));
@@ -126,7 +126,7 @@ pub(super) async fn table_with_an_unknown_part_of_the_object(t: &mut Script) {
     t.send(odd(t.configmap("missing"))).await;
     let watch = format!("{}?watch=1&includeObject=Nonsense", t.configmaps());
     drop(t.watch_with(table(watch)).await);
-    // It matters to tables only.
+    // The parameter has an effect only on tables.
     t.get(format!("{}?includeObject=Nonsense", t.configmap("a"))).await;
 }
 
@@ -165,7 +165,7 @@ pub(super) async fn table_of_what_selectors_choose(t: &mut Script) {
 pub(super) async fn table_of_nothing(t: &mut Script) {
     t.install_widgets().await;
     let ns = format!("/api/v1/namespaces/{}", t.ns());
-    // Kinds without columns of their own have no rows, others have none of them.
+    // The rows are null for kinds without columns of their own, and an empty list for others.
     for collection in [t.pods(), t.widgets(), format!("{ns}/limitranges")] {
         t.pick(table(collection), &["/rows"]).await;
     }
@@ -307,7 +307,7 @@ pub(super) async fn table_watch_marks_the_end_of_the_initial_events(t: &mut Scri
                    &allowWatchBookmarks=true";
     t.given_configmaps(&["a"]).await;
     t.watch_with(table(format!("{}?{initial}", t.configmaps()))).await.next_many(2).await;
-    // The bookmark may be the first event, and say what the columns are.
+    // The bookmark may be the first event, which has the column definitions.
     for collection in [t.pods(), t.widgets()] {
         t.watch_with(table(format!("{collection}?{initial}"))).await.next().await;
         let bare = format!("{collection}?{initial}&includeObject=None");

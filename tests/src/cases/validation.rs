@@ -1,5 +1,5 @@
-//! Objects that are understood and refused: by the schema of a custom resource, or by the rules of
-//! metadata that hold for all.
+//! Well-formed objects that are rejected: by the schema of a custom resource, or by the rules for
+//! all metadata.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::Script;
 use crate::fixtures::{OTHER_UID, configmap, namespace, widget, with};
 use crate::request::Request;
 
-/// Creates a widget whose spec is this.
+/// Creates a widget with this spec.
 async fn create(t: &mut Script, spec: Value) {
     t.post(t.widgets(), with(widget("a"), "/spec", spec)).await;
 }
@@ -25,7 +25,7 @@ pub(super) async fn schema_errors_are_reported_together(t: &mut Script) {
     let spec = json!({"size": 99, "color": "pink", "label": "ABC"});
     let request = Request::post(t.widgets(), with(widget("a"), "/spec", spec));
     let answer = t.pick(request, &["/reason", "/code", "/details/kind", "/details/name"]).await;
-    // The real server finds them in the order of a Go map, which is none.
+    // The real server finds them in the random order of a Go map.
     let causes = answer.at("/details/causes");
     let mut causes: Vec<_> = causes.as_array().into_iter().flatten().cloned().collect();
     causes.sort_by_key(|cause| cause["field"].to_string());

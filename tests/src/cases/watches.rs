@@ -1,4 +1,4 @@
-//! Watches: which events come, with which object, and how a watch ends.
+//! Watches: which events they send, with which object, and how they end.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::Script;
 use crate::fixtures::{FUTURE_VERSION, configmap, labelled_configmap, namespace, widget, with};
 use crate::request::Request;
 
-/// The path of a watch on `path` from a version on, with more of a query.
+/// Returns the path of a watch on `path` from a version on, with additional query parameters.
 fn from(path: &str, version: &str, more: &str) -> String {
     format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=60{more}")
 }

@@ -1,8 +1,8 @@
-//! Webhooks: of admission ([`admission`], [`failures`]), of conversion ([`conversion`]), and what a
-//! configuration may say ([`configurations`]).
+//! Webhooks: admission ([`admission`], [`failures`]), conversion ([`conversion`]), and the
+//! validation of configurations ([`configurations`]).
 //!
-//! The webhooks are in the test process ([`HookServer`]) and are called by URL. A configuration is
-//! about the namespace of its case alone, since cases run at the same time on the real server.
+//! The webhooks run in the test process ([`HookServer`]) and are called by URL. A configuration
+//! selects only the namespace of its case, because cases run concurrently on the real server.
 
 mod admission;
 mod configurations;
@@ -24,7 +24,7 @@ use crate::request::Request;
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// How often is looked whether a real server knows a new configuration.
+/// How often to check whether a real server uses a new configuration.
 const POLL_PERIOD: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The webhooks of a case.
@@ -54,7 +54,7 @@ impl Hooks {
         })
     }
 
-    /// Installs a configuration, and waits until the server uses it. Nothing of it is recorded.
+    /// Installs a configuration, and waits until the server uses it. Not recorded.
     async fn install(&mut self, t: &mut Script, collection: &str, name: &str, hooks: &[Value]) {
         let name = format!("{}-{name}", t.ns());
         let probe = format!("/probe/{}-{name}", if collection == MUTATING { "m" } else { "v" });
@@ -81,11 +81,11 @@ impl Hooks {
         self.server.take();
     }
 
-    /// Records what webhooks were asked since the last time.
+    /// Records the reviews that webhooks received since the last call.
     fn note(&self, t: &mut Script) {
         let calls = self.server.take().into_iter().map(|(path, review)| {
             let mut request = review["request"].clone();
-            // Who sends requests is told apart in other cases.
+            // The user is the subject of other cases.
             let fields = request.as_object_mut().expect("a review must have a request");
             fields.remove("userInfo");
             json!({"path": path, "request": request})
@@ -94,7 +94,7 @@ impl Hooks {
         t.note("reviews", &json!(calls));
     }
 
-    /// Records which paths were called since the last time.
+    /// Records the paths that were called since the last call.
     fn note_paths(&self, t: &mut Script) {
         let paths: Vec<String> = self.server.take().into_iter().map(|(path, _)| path).collect();
         t.note("called", &json!(paths));
@@ -108,13 +108,13 @@ impl Hooks {
     }
 }
 
-/// The hook with another value at a field.
+/// Returns the hook with another value of a field.
 fn with(mut hook: Value, field: &str, value: Value) -> Value {
     hook[field] = value;
     hook
 }
 
-/// The rules of a hook about these resources.
+/// Returns the rules of a hook for these resources.
 fn rules(operations: &[&str], group: &str, resources: &[&str]) -> Value {
     json!([{"operations": operations, "apiGroups": [group], "apiVersions": ["*"],
         "resources": resources}])

@@ -9,13 +9,13 @@ use windlass_apiserver::{ApiServer, Authorization, User};
 use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
 use windlass_workloads::{Workloads, WorkloadsError};
 
-/// Enough nodes that the pods of a drained one find room on the others.
+/// Enough nodes that the pods of a drained one fit on the others.
 const NODES: u32 = 3;
 
-/// The user of the kubeconfig, with the same name as on the real cluster.
+/// The user of the kubeconfig, named as on the real cluster.
 const ADMIN: &str = "windlass-admin";
 
-/// More controllers of kube-controller-manager that the embedded cluster has.
+/// Other controllers of kube-controller-manager that the embedded cluster also has.
 const OTHER_CONTROLLERS: [&str; 3] =
     ["clusterrole-aggregation-controller", "endpointslice-controller", "serviceaccount-controller"];
 
@@ -24,7 +24,7 @@ pub(crate) enum Cluster {
     Real(Box<Real>),
 }
 
-/// A real control plane, and nodes that are made up.
+/// A real control plane, and made-up nodes.
 pub(crate) struct Real {
     server: RealCluster,
     stop: CancellationToken,
@@ -62,7 +62,7 @@ impl Cluster {
         }
     }
 
-    /// Stops the controllers, which must have run until now, and the server.
+    /// Stops the server, and the controllers, which must still be running.
     pub(crate) async fn stop(self) {
         match self {
             Self::Embedded(cluster) => cluster.stop().await.expect("it has run"),

@@ -1,5 +1,5 @@
-//! What the programs say when they are ready: people copy the lines into a shell, so each of them
-//! must work as it is printed.
+//! The greetings of the programs: people copy the lines into a shell, so each of them must work as
+//! printed.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,13 +13,13 @@ use crate::script::{find_program, kubectl_alone};
 /// Much longer than the lines take.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The lines that are for a shell, which are indented.
+/// The lines for a shell, which are indented.
 fn commands(greeting: &str) -> Vec<&str> {
     greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect()
 }
 
-/// Runs the lines of a greeting, one after the other, each of which must succeed. What they leave
-/// running in the background is ended.
+/// Runs the lines of a greeting one after the other; each must succeed. Background processes that
+/// they start are ended.
 async fn run(kubectl: &Path, greeting: &str) -> String {
     let commands = commands(greeting);
     assert!(commands.len() > 5 && commands[0].starts_with("export KUBECONFIG="), "{greeting}");
@@ -41,7 +41,7 @@ async fn run(kubectl: &Path, greeting: &str) -> String {
     said
 }
 
-/// The kubectl that belongs to the real server, and that of the machine.
+/// The kubectl of the real server's version, and that of the machine.
 fn programs() -> Vec<std::path::PathBuf> {
     let built = windlass_testkit::kubectl().expect("kubectl");
     [Some(built), find_program("kubectl")].into_iter().flatten().collect()

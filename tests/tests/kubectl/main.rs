@@ -1,9 +1,10 @@
-//! kubectl, unmodified, types the same lines at the embedded cluster and at a real one, and prints
-//! the same.
+//! kubectl, unmodified, runs the same commands on the embedded cluster and on a real one, and must
+//! print the same.
 //!
-//! The lines are shell scripts in the folder `scripts`; what they apply is in `files`. A step of a
-//! script is a block of lines up to the next empty one. Both clusters run all steps, and what each
-//! prints is compared after [`normalise`] has replaced what differs between any two clusters.
+//! The commands are shell scripts in the folder `scripts`; the files that they apply are in
+//! `files`. A step of a script is a block of lines up to the next empty one. Both clusters run all
+//! steps, and the outputs are compared after [`normalise`] has replaced what differs between any
+//! two clusters.
 //!
 //! The real cluster is a kube-apiserver with the controllers of kube-controller-manager; the
 //! embedded one has those of `windlass-workloads`. Pods run on neither: on both, `Workloads` marks
@@ -28,7 +29,7 @@ macro_rules! scripts {
     };
 }
 
-// In this order, one after the other: some of them list what belongs to the whole cluster.
+// In this order, one after the other: some of them list cluster-wide objects.
 scripts! {
     create,
     apply,
@@ -38,7 +39,7 @@ scripts! {
     autoscale,
 }
 
-/// Only a real cluster of the version that the embedded one claims prints this.
+/// Only a real cluster of the version that the embedded one reports prints this.
 const VERSION: Script = Script::new("version", include_str!("scripts/version.sh"));
 
 /// kubectl before 1.33 sends `autoscaling/v1` here, which the embedded server does not have.
@@ -80,7 +81,7 @@ fn is_skipped() -> bool {
     is_skipped
 }
 
-/// What the real cluster's side never prints, unless the test itself is broken.
+/// Output that the real cluster never leads to, unless the test itself is broken.
 const BROKEN: [&str; 3] = ["exit status 126", "exit status 127", "did not end within"];
 
 /// Runs all scripts on both clusters, and fails with all differences.

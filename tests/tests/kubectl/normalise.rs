@@ -1,26 +1,26 @@
-//! Replaces what differs between any two clusters. This is the whole list:
+//! Replaces what differs between any two clusters. This is the complete list:
 //!
 //! - uids, versions of objects, times, ages, addresses of the server, paths;
 //! - the hash of a pod template, and the random end of a generated name;
-//! - the width of columns, which follows from these;
-//! - lines that only tell how far a rollout is: how many there are depends on how fast it goes.
+//! - the width of columns, which depends on these;
+//! - lines that only report the progress of a rollout: their number depends on its speed.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What to look for, and what stands there instead.
+/// The patterns, and their replacements.
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "<time>"),
-        // As `kubectl describe` writes times.
+        // Times in the format of `kubectl describe`.
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (r#"(resourceVersion"?: )"\d+""#, "$1<version>"),
         (r"(Resource Version: +)\d+", "$1<version>"),
         (r"https?://(127\.0\.0\.1|localhost):\d+", "<server>"),
-        // The hash of a pod template, and behind it the end of the name of a pod.
+        // The hash of a pod template, followed by the end of the name of a pod.
         (r"-[bcdf-hj-np-tv-xz2456789]{8,10}-[bcdf-hj-np-tv-xz2456789]{5}\b", "-<hash>-<end>"),
         (r"-[bcdf-hj-np-tv-xz2456789]{8,10}\b", "-<hash>"),
         (r"(pod-template-hash\S?[=:]\s?)\S+", "$1<hash>"),
@@ -30,7 +30,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .into()
 });
 
-/// The text of a step, comparable.
+/// Returns the output of a step in comparable form.
 pub(crate) fn normalise(text: &str, folder: &Path) -> String {
     let mut text = text.replace(&*folder.to_string_lossy(), "<folder>");
     for (pattern, instead) in RULES.iter() {
@@ -41,7 +41,7 @@ pub(crate) fn normalise(text: &str, folder: &Path) -> String {
     lines.map(|line| collapse(line) + "\n").collect()
 }
 
-/// Makes runs of blanks behind the indentation one blank each.
+/// Reduces runs of spaces after the indentation to one space.
 fn collapse(line: &str) -> String {
     let rest = line.trim_start();
     let indentation = &line[..line.len() - rest.len()];

@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use crate::normalise::normalise;
 
-/// No step takes this long; one that hangs says so instead of holding up CI.
+/// No step takes this long; one that hangs fails instead of blocking CI.
 const STEP_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Lines that people type, in blocks.
+/// Commands in blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Script {
     pub(crate) name: &'static str,
@@ -23,7 +23,7 @@ impl Script {
         Self { name, text }
     }
 
-    /// The blocks between empty lines, without those that are only comments.
+    /// Returns the blocks between empty lines, without those that are only comments.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &'static str> {
         let is_command = |line: &str| !line.starts_with('#');
         self.text
@@ -33,15 +33,15 @@ impl Script {
     }
 }
 
-/// A shell at one cluster, in a folder of its own that has the files of the tests.
+/// A shell for one cluster, in a folder of its own with the files of the tests.
 pub(crate) struct Shell {
     folder: tempfile::TempDir,
     path: std::ffi::OsString,
 }
 
 impl Shell {
-    /// `kubectl` is found under this name, whatever its own is. The namespace has the name of the
-    /// script; the script creates it.
+    /// `kubectl` is found under this name, whatever the name of the program. The namespace has the
+    /// name of the script; the script creates it.
     pub(crate) fn new(kubectl: &Path, kubeconfig: &Path, namespace: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = kubectl_alone(kubectl, folder.path());
@@ -52,7 +52,7 @@ impl Shell {
         Self { folder, path }
     }
 
-    /// Everything that the step prints, and how it ends, normalised.
+    /// Returns the output of the step and its exit status, normalised.
     pub(crate) async fn run(&self, step: &str) -> String {
         let output = Command::new("sh")
             .args(["-c", step])
@@ -78,7 +78,7 @@ impl Shell {
     }
 }
 
-/// A `PATH` on which `kubectl` is this program, by a link in a new folder below this one.
+/// Returns a `PATH` in which `kubectl` is this program, by a link in a new folder below this one.
 pub(crate) fn kubectl_alone(kubectl: &Path, folder: &Path) -> std::ffi::OsString {
     let programs = folder.join("bin");
     std::fs::create_dir(&programs).expect("a folder");
@@ -88,7 +88,7 @@ pub(crate) fn kubectl_alone(kubectl: &Path, folder: &Path) -> std::ffi::OsString
     std::env::join_paths(paths).expect("no colon in the path")
 }
 
-/// The program of this name on the machine.
+/// Finds the program of this name on the machine.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH")?;
     std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file())
@@ -111,7 +111,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The kubeconfig with another default namespace in its contexts.
+/// Returns the kubeconfig with another default namespace in its contexts.
 fn with_namespace(kubeconfig: &str, namespace: &str) -> String {
     let mut config: serde_json::Value = kube::config::Kubeconfig::from_yaml(kubeconfig)
         .map(|config| serde_json::json!(config))

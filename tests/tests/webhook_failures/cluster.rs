@@ -1,4 +1,4 @@
-//! A cluster with broken webhooks, and kubectl at it.
+//! A cluster with broken webhooks, and kubectl for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -28,14 +28,14 @@ const DISCOVERY: &str =
 /// Much longer than a server takes to notice a configuration or a definition.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Everything that differs between two servers, and what stands there instead.
+/// The patterns of what differs between two servers, and their replacements.
 static PLACEHOLDERS: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
     [
         (r"127\.0\.0\.1:\d+", "ADDRESS"),
         (r"current time \S+", "current time NOW"),
-        // Go has several words for a conversion that took too long, and chance decides.
+        // Go has several messages for a conversion that took too long; which one is random.
         (r#"(/never\?timeout=30s": ).*(deadline|canceled|closed idle).*"#, "${1}request canceled"),
-        // Kinds have a group for each row.
+        // Each row has a kind in a group of its own.
         (r"[a-z]+\.example\.com/v", "example.com/v"),
     ]
     .map(|(pattern, instead)| (Regex::new(pattern).expect("a pattern"), instead))
@@ -45,7 +45,7 @@ pub(crate) struct Cluster {
     client: Client,
     kubectl: PathBuf,
     kubeconfig: PathBuf,
-    /// The home of kubectl, and its working folder.
+    /// The home and working folder of kubectl.
     home: TempDir,
 }
 
@@ -61,7 +61,7 @@ impl Cluster {
         }
     }
 
-    /// Installs all webhooks and kinds, and waits until the server knows them.
+    /// Installs all webhooks and kinds, and waits until the server uses them.
     pub(crate) async fn prepare(&self, servers: &Servers) {
         for row in CONVERSION {
             self.install_kind(row, servers).await;
@@ -75,7 +75,7 @@ impl Cluster {
             let policy = if is_ignored { "Ignore" } else { "Fail" };
             self.install_webhook(row.id, policy, row.broken, servers).await;
         }
-        // The last one fails at once. A server that knows it knows all before it.
+        // The last one fails at once. A server that uses it uses all before it.
         let last = ADMISSION.last().expect("there are rows").id;
         let path = format!("/api/v1/namespaces/{last}/configmaps?dryRun=All");
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
@@ -89,7 +89,7 @@ impl Cluster {
             });
             self.until(async || self.post(&path, &object).await.is_ok()).await;
         }
-        // kubectl looks kinds up in this document, which real servers bring up to date last.
+        // kubectl looks up kinds in this document, which real servers update last.
         let is_listed = async || {
             let request = Request::get("/apis").header("accept", DISCOVERY).body(Vec::new());
             let request = request.expect("a request");
@@ -99,7 +99,7 @@ impl Cluster {
         self.until(is_listed).await;
     }
 
-    /// A webhook for the objects of a namespace of its own.
+    /// Installs a webhook for the objects of a separate namespace.
     async fn install_webhook(
         &self,
         namespace: &str,
@@ -129,7 +129,7 @@ impl Cluster {
         self.post(CONFIGURATIONS, &configuration).await.expect("a configuration");
     }
 
-    /// A kind of two versions that the webhook converts.
+    /// Installs a kind with two versions that the webhook converts.
     async fn install_kind(&self, row: &Row, servers: &Servers) {
         let group = format!("{}.example.com", row.id);
         let version = |name: &str, storage: bool| {
@@ -167,26 +167,25 @@ impl Cluster {
     async fn until(&self, holds: impl AsyncFn() -> bool) {
         let waiting = async {
             while !holds().await {
-                // The server is a process outside; when it has noticed something, only its answers
-                // show.
+                // The server is another process: polling its answers is the only way.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
         tokio::time::timeout(PATIENCE, waiting).await.expect("the server must notice it");
     }
 
-    /// What kubectl shows if the object is applied in a namespace.
+    /// Returns the output of kubectl when the object is applied in a namespace.
     pub(crate) async fn apply(&self, namespace: &str) -> String {
         self.kubectl(&["apply", "-f", "settings.yaml", "--namespace", namespace]).await
     }
 
-    /// What kubectl shows if an object is read that must be converted.
+    /// Returns the output of kubectl when it reads an object that must be converted.
     pub(crate) async fn get(&self, id: &str) -> String {
         let kind = format!("websites.v2.{id}.example.com");
         self.kubectl(&["get", &kind, "main", "--namespace", "default"]).await
     }
 
-    /// Everything that kubectl prints. Its exit status says whether that is an error.
+    /// Returns the complete output of kubectl. Its exit status tells whether that is an error.
     async fn kubectl(&self, arguments: &[&str]) -> String {
         let output = Command::new(&self.kubectl)
             .arg("--kubeconfig")

@@ -1,4 +1,4 @@
-//! Webhooks of an operator that is written with `windlass-webhook`, and has bugs.
+//! Buggy webhooks of an operator, written with `windlass-webhook`.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use windlass::webhook::{
@@ -66,7 +66,7 @@ impl Validate<ConfigMap> for Hangs {
     }
 }
 
-/// All of them, by path.
+/// Returns all of them, by path.
 pub(crate) fn webhooks() -> Webhooks {
     let mut webhooks = Webhooks::new();
     let policies = [("fail", FailurePolicy::Fail), ("ignore", FailurePolicy::Ignore)];

@@ -1,9 +1,9 @@
-//! Webhooks that fail, and what the person at kubectl sees of it: the same on the embedded server
-//! and on a real one, and the same as in `docs/webhook-failures.md`.
+//! Failing webhooks, and what users of kubectl see: the same on the embedded server and on a real
+//! one, and as in `docs/webhook-failures.md`.
 //!
 //! Each row of that page is a webhook that is broken in one way, and a command. The test starts the
-//! webhooks, runs the commands on both clusters, and compares. What panics and what hangs is a
-//! server of `windlass-webhook`; what such a server never does comes from a server of the test.
+//! webhooks, runs the commands on both clusters, and compares the outputs. Webhooks that panic or
+//! hang run on a server of `windlass-webhook`; other failures need a server of the test.
 
 mod cluster;
 mod hooks;
@@ -22,13 +22,14 @@ use cluster::Cluster;
 use rows::{ADMISSION, CONVERSION, Row};
 use servers::Servers;
 
-/// Commands that run at once: most of them wait.
+/// The number of concurrent commands: most of them wait.
 const AT_ONCE: usize = 6;
 
-/// What kubectl prints if a webhook fails whose failure policy is `Ignore`: nothing of it.
+/// The output of kubectl if a webhook with the failure policy `Ignore` fails: the failure does not
+/// show.
 const IGNORED: &str = "configmap/settings created";
 
-/// What a command shows for each row.
+/// Returns the output of a command for each row.
 async fn shown<F: Future<Output = String>>(
     rows: &'static [Row],
     command: impl Fn(&'static Row) -> F,
@@ -36,7 +37,7 @@ async fn shown<F: Future<Output = String>>(
     stream::iter(rows).map(command).buffered(AT_ONCE).collect().await
 }
 
-/// Everything that is shown on a cluster: admission, conversion.
+/// Returns all outputs on a cluster: admission, conversion.
 async fn all(cluster: &Cluster, servers: &Servers) -> (Vec<String>, Vec<String>) {
     cluster.prepare(servers).await;
     let ignored = stream::iter(ADMISSION.iter().filter(|row| !row.is_own()))

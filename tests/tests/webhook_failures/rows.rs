@@ -1,17 +1,17 @@
 //! The rows of the page: what is broken, and what to do about it.
 
-/// Where a webhook is, and what is wrong with it.
+/// The server of a webhook, and its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// A server of `windlass-webhook`, at this path. What it does is its own decision.
+    /// A server of `windlass-webhook`, at this path. It applies the failure policy itself.
     Own(&'static str),
-    /// A server with a proper certificate, which answers by the path.
+    /// A server with a valid certificate; its answer depends on the path.
     Answers(&'static str),
     /// A certificate that has expired.
     Expired,
-    /// A certificate of another authority.
+    /// A certificate of an unknown authority.
     Stranger,
-    /// A certificate of an authority that has the right name and another key.
+    /// A certificate of an authority with the right name and a different key.
     Replaced,
     /// A certificate that has the address only in its common name.
     Nameless,
@@ -19,14 +19,14 @@ pub(crate) enum Broken {
     Misnamed,
     /// No TLS.
     Plain,
-    /// Nobody listens.
+    /// No server listens.
     Gone,
 }
 
 /// One row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
-    /// The name of the namespace of an object, or the first part of the group of a kind.
+    /// The namespace of an object, or the first part of the group of a kind.
     pub(crate) id: &'static str,
     pub(crate) broken: Broken,
     pub(crate) what: &'static str,
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// Admission webhooks, asked by `kubectl apply`. Those whose path ends with `ignore` have the
+/// Admission webhooks, called by `kubectl apply`. Those with a path that ends in `ignore` have the
 /// failure policy `Ignore`, all others `Fail`.
 pub(crate) const ADMISSION: &[Row] = &[
     Row::new(
@@ -136,7 +136,8 @@ pub(crate) const ADMISSION: &[Row] = &[
         "The server does not use TLS.",
         "Webhooks are only called over TLS. Is this the port of the metrics or of the probes?",
     ),
-    // Last: the test waits until this one is called, and then knows that the others are, too.
+    // Last: the test waits until this webhook is called, which means that the others are called,
+    // too.
     Row::new(
         "gone",
         Broken::Gone,
@@ -146,7 +147,7 @@ pub(crate) const ADMISSION: &[Row] = &[
     ),
 ];
 
-/// Conversion webhooks, asked by `kubectl get`. They have no failure policy.
+/// Conversion webhooks, called by `kubectl get`. They have no failure policy.
 pub(crate) const CONVERSION: &[Row] = &[
     Row::new(
         "panics",

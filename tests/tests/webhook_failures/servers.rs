@@ -1,4 +1,4 @@
-//! The servers of webhooks, on loopback, each with what is wrong with it.
+//! The servers of webhooks, on loopback, each with its failure.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use crate::hooks;
 use crate::rows::Broken;
 
-/// A port where nobody listens.
+/// A port without a listener.
 const NOBODY: &str = "https://127.0.0.1:1";
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -40,7 +40,7 @@ pub(crate) struct Servers {
     nameless: String,
     misnamed: String,
     plain: String,
-    /// `caBundle` as it should be, of an authority that signed nothing, and of one that only has
+    /// The right `caBundle`, that of an authority that signed nothing, and that of one with only
     /// the right name.
     bundle: String,
     other_bundle: String,
@@ -125,21 +125,21 @@ fn acceptor(authority: &Authority, leaf: &CertificateParams) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// What a server answers that is no webhook.
+/// The answer of a server that is not a webhook.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (code, text) = match request.uri().path() {
         "/never" => std::future::pending().await,
         "/garbage" => (200, "garbage"),
         _ => (500, "out of order"),
     };
-    // Who answers before the request was read closes the connection, and the client may see only
+    // Answering before the request is read closes the connection, and the client may see only that.
     // that.
     drop(request.into_body().collect().await);
     let response = Response::builder().status(code).header("content-type", "text/plain");
     Ok(response.body(Full::new(Bytes::from(text))).expect("a response must be valid"))
 }
 
-/// Serves on a port of its own; the address as a URL.
+/// Serves on a free port; returns the URL.
 async fn serve<S>(serving: &mut JoinSet<()>, tls: Option<TlsAcceptor>, service: S) -> String
 where
     S: HttpService<Incoming, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
@@ -160,7 +160,7 @@ where
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A client that goes away, or does not trust the certificate, is none of the server's business.
+/// Clients that disconnect or do not trust the certificate are ignored.
 async fn connection<S>(stream: TcpStream, tls: Option<TlsAcceptor>, service: S)
 where
     S: HttpService<Incoming, Error: Into<BoxError>>,

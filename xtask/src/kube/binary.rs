@@ -115,7 +115,7 @@ impl Binary {
     }
 
     /// Returns a Go command in the module's folder, without Go settings from the environment:
-    /// flags, a workspace, another target. Only the proxy settings are kept.
+    /// flags, a workspace, another target. Settings for module downloads are kept.
     fn go(self, release: &Release, arguments: &[&str]) -> CommandLine {
         CommandLine::new("go", arguments)
             .in_folder(self.folder(release))

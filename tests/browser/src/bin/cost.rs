@@ -1,5 +1,6 @@
-//! What an open page costs the operator: its CPU time with the page open, beside without, in turns,
-//! with 100,000 keys and 500 changes a second. Also how many frames the page draws meanwhile.
+//! The cost of an open page for the operator: its CPU time with and without the page, in turns,
+//! with 100,000 keys and 500 changes a second. Also the frames per second that the page draws
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use anyhow::{Result, ensure};
 use tokio::time::sleep;
 use windlass_browser_tests::{Browser, Operator, SCHEMES, SIZES};
 
-/// How long each turn is measured, and how many turns there are of each kind.
+/// The duration of each turn, and the number of turns of each kind.
 const TURN: Duration = Duration::from_secs(20);
 const TURNS: usize = 3;
 
-/// At most this much CPU time with the page, relative to without.
+/// The maximum CPU time with the page, relative to that without it.
 const BOUND: f64 = 1.2;
 
 /// Whether the overview counts as many runs as there are keys.

@@ -108,7 +108,7 @@ pub(in crate::cases) async fn definition_with_old_values_that_nobody_finds(t: &m
     for list in [list("atomic"), list("set")] {
         try_schema(t, json!({"type": "object", "properties": {"spec": object(json!({"list": list}), json!([]))}})).await;
     }
-    // In a map they are found.
+    // Within a map, old values are found.
     let map = json!({"type": "object", "maxProperties": 5, "additionalProperties": text});
     try_schema(
         t,
@@ -124,7 +124,7 @@ pub(in crate::cases) async fn definition_with_rules_where_there_is_no_type(t: &m
         json!({"type": "object", "properties": {"spec": object(json!({"open": open}), json!([]))}}),
     )
     .await;
-    // Errors of the schema come first, and alone.
+    // Errors of the schema come first, and suppress others.
     let wrong = json!({"type": "array", "x-kubernetes-list-type": "bag", "items": {"type": "string"},
         "x-kubernetes-validations": [{"rule": "self.nothing"}]});
     try_schema(t, json!({"type": "object", "properties": {"spec": object(json!({"list": wrong}), json!([]))}})).await;

@@ -1,4 +1,4 @@
-//! Old values: rules about changes, and what is let pass since it has not changed.
+//! Old values: rules about changes, and unchanged values that are not validated again.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(in crate::cases) async fn field_that_cannot_change(t: &mut Script) {
     let path = format!("{}/a", things(t));
     t.merge_patch(&path, json!({"spec": {"class": "silver"}})).await;
     t.merge_patch(&path, json!({"spec": {"size": 2}})).await;
-    // A transition needs both ends.
+    // A transition rule needs an old and a new value.
     t.merge_patch(&path, json!({"spec": {"class": null}})).await;
     t.put(&path, with(old.body, "/metadata/resourceVersion", json!("1"))).await;
 }

@@ -1,4 +1,4 @@
-//! What rules see of an object, and what they can do with it.
+//! The values of an object that rules see, and what rules can do with them.
 
 use serde_json::{Value, json};
 

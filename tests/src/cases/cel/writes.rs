@@ -1,4 +1,4 @@
-//! What rules refuse on each way to write, and in which words.
+//! What rules reject on each kind of write, and the messages.
 
 use serde_json::{Value, json};
 
@@ -37,9 +37,9 @@ pub(in crate::cases) async fn range_of_two_fields(t: &mut Script) {
         &[
             json!({"minReplicas": 1, "replicas": 2, "maxReplicas": 3}),
             json!({"minReplicas": 1, "replicas": 4, "maxReplicas": 3}),
-            // An error of the evaluation: the field is not there.
+            // An evaluation error: the field is missing.
             json!({"minReplicas": 1, "maxReplicas": 3}),
-            // A side that decides alone makes up for it.
+            // The error does not matter if the other operand decides.
             json!({"minReplicas": 5, "replicas": 4}),
         ],
     )
@@ -244,7 +244,7 @@ pub(in crate::cases) async fn rules_of_the_status(t: &mut Script) {
     let config = json!({"apiVersion": format!("{}/v1", group(t)), "kind": "Thing", "metadata": {"name": "a"},
         "status": {"size": 4}});
     t.send(Request::patch(format!("{path}?fieldManager=me&force=true"), APPLY, config)).await;
-    // A rule at the root holds for spec and status together.
+    // A rule at the root applies to spec and status.
     t.merge_patch(format!("{}/a", things(t)), json!({"spec": {"a": 2}})).await;
 }
 
@@ -256,7 +256,7 @@ pub(in crate::cases) async fn errors_of_the_schema_keep_rules_from_being_checked
     try_all(
         t,
         &[
-            // A value out of bounds does not keep rules from being checked.
+            // A value out of bounds does not prevent the evaluation of rules.
             json!({"a": 9}),
             json!({"a": 1, "b": "long"}),
             json!({"a": 1, "c": "y"}),

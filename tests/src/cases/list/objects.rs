@@ -1,6 +1,6 @@
-//! What an object is, and what becomes of it.
+//! Objects and their life cycle.
 
-/// Adds its areas and cases to those that are `listed`, and hands them on.
+/// Adds its areas and cases to `listed`, and passes them on.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! list_of_objects {

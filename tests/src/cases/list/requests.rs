@@ -1,6 +1,6 @@
-//! How requests are made and answered, whatever they are about.
+//! Requests and answers, whatever the resource.
 
-/// Adds its areas and cases to those that are `listed`, and hands them on.
+/// Adds its areas and cases to `listed`, and passes them on.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! list_of_requests {

@@ -1,6 +1,6 @@
 //! Patches and apply, custom resources and their rules, lists and watches.
 
-/// Adds its areas and cases to those that are `listed`, and hands them on.
+/// Adds its areas and cases to `listed`, and passes them on.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! list_of_writes_and_reads {

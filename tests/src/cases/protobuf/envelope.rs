@@ -1,4 +1,4 @@
-//! The envelope around objects in protobuf, and bytes that are none.
+//! The envelope around protobuf objects, and malformed bytes.
 
 use http::Method;
 use serde_json::json;
@@ -71,7 +71,8 @@ pub(in crate::cases) async fn message_that_is_broken(t: &mut Script) {
 pub(in crate::cases) async fn fields_that_nobody_knows_are_skipped(t: &mut Script) {
     let mut raw =
         message("v1", "ConfigMap", &json!({"metadata": {"name": "a"}, "data": {"a": "1"}}));
-    // Field 100: a number, eight bytes, four bytes, two bytes behind a length, and a group.
+    // Field 100 in every wire type: a number, eight bytes, four bytes, two bytes with a length, a
+    // group.
     raw.extend(b"\xa0\x06\x01\xa1\x06\0\0\0\0\0\0\0\0\xa5\x06\0\0\0\0\xa2\x06\x02hi\xa3\x06\x08\x01\xa4\x06");
     let bytes = envelope("v1", "ConfigMap", &raw);
     let path = format!("{}?fieldValidation=Strict", t.configmaps());

@@ -1,4 +1,4 @@
-//! Objects of built-in kinds in protobuf: every type of field, written and read again.
+//! Protobuf objects of built-in kinds: every type of field, written and read back.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(in crate::cases) async fn secret_in_protobuf_holds_bytes(t: &mut Script) {
     t.send(post(in_core(t, "secrets"), object)).await;
 }
 
-/// A pod template with structs that Go embeds, and with types of their own.
+/// A pod template with structs that Go embeds, and with special types.
 fn template() -> Value {
     json!({
         "metadata": {"labels": {"app": "a"}},
@@ -181,7 +181,7 @@ pub(in crate::cases) async fn writing_back_in_protobuf_changes_nothing(t: &mut S
     let path = format!("{}/a", t.deployments());
     let read = t.look(Request::get(&path).accept(PROTOBUF)).await;
     let mut object = read.body.clone();
-    // A transcript has no place for the form of times.
+    // Transcripts do not distinguish the formats of times.
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("creationTimestamp");
         metadata.remove("managedFields");
@@ -241,7 +241,7 @@ pub(in crate::cases) async fn definition_in_protobuf(t: &mut Script) {
             "spec": {
                 "type": "object",
                 "properties": {
-                    // "red" and "blue", 3, and true, each as its text.
+                    // "red" and "blue", 3, and true, each as JSON text.
                     "color": {"type": "string", "default": {"raw": "InJlZCI="},
                         "enum": [{"raw": "InJlZCI="}, {"raw": "ImJsdWUi"}]},
                     "size": {"type": "integer", "minimum": 1, "maximum": 10.5, "default": {"raw": "Mw=="}},
@@ -341,7 +341,7 @@ pub(in crate::cases) async fn kinds_of_other_groups_in_protobuf(t: &mut Script) 
 }
 
 pub(in crate::cases) async fn arbitrary_values_in_protobuf(t: &mut Script) {
-    // The text of {"x":[1,null,{"y":1.5}]}.
+    // The JSON text {"x":[1,null,{"y":1.5}]}.
     let revision = json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"},
         "data": {"raw": "eyJ4IjpbMSxudWxsLHsieSI6MS41fV19"}, "revision": "0",
@@ -365,7 +365,7 @@ pub(in crate::cases) async fn managed_fields_in_protobuf(t: &mut Script) {
     t.pick(put(format!("{}?fieldManager=second", t.configmap("a")), object.clone()), &["/data"])
         .await;
     t.managers(t.configmap("a")).await;
-    // The text of {"f:data":{"f:b":{}}}.
+    // The JSON text {"f:data":{"f:b":{}}}.
     object["metadata"] = json!({"name": "a", "managedFields": [{
         "manager": "third", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
         "fieldsV1": {"Raw": "eyJmOmRhdGEiOnsiZjpiIjp7fX19"}, "time": {"seconds": SECONDS_2001, "nanos": 0},

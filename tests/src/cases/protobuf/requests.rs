@@ -1,4 +1,4 @@
-//! What is not an object in protobuf: status, scale, options, bindings, evictions and reviews.
+//! Protobuf messages that are not objects: status, scale, options, bindings, evictions and reviews.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ pub(in crate::cases) async fn dry_run_and_field_manager_of_a_protobuf_body(t: &m
     t.managers(t.configmap("a")).await;
 }
 
-/// Custom resources themselves have no protobuf: a real server closes the connection.
+/// Custom resources do not support protobuf: a real server closes the connection.
 pub(in crate::cases) async fn delete_options_of_custom_resources(t: &mut Script) {
     t.install_widgets().await;
     t.given(t.widgets(), widget("a")).await;

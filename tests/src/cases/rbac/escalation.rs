@@ -1,4 +1,4 @@
-//! Nobody grants what they do not hold.
+//! Escalation: nobody can grant rights that they do not have.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub(in crate::cases) async fn escalate_lifts_the_check_of_roles(t: &mut Script) 
     let escalate = named_rule(GROUP, &["roles"], &["escalate"], &["r"]);
     let me = t.account_with("me", &[writer(), escalate]).await;
     let rules = [rule("", &["secrets"], &["get"])];
-    // A create is about no name yet.
+    // At a create, the name is not known yet.
     t.send(Request::post(t.roles(), role("Role", "r", &rules)).by_account(&me)).await;
     let put = Request::new(Method::PUT, format!("{}/r", t.roles()));
     t.send(put.json(role("Role", "r", &rules)).by_account(&me)).await;

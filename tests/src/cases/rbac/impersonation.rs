@@ -1,4 +1,4 @@
-//! Acting for somebody else, and the right to.
+//! Impersonation, and the right to it.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::target::Who;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Asks who one is.
+/// Queries the server for the current user.
 fn whoami() -> Request {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
@@ -21,7 +21,7 @@ fn acting_for(request: Request, user: &str) -> Request {
     request.header("impersonate-user", user)
 }
 
-/// An account that has these rights in the whole cluster.
+/// An account with these cluster-wide rights.
 async fn actor(t: &mut Script, rules: &[Value]) -> Account {
     let me = t.account("actor").await;
     t.grant_everywhere(&me, rules).await;
@@ -78,7 +78,7 @@ pub(in crate::cases) async fn each_part_of_another_is_asked_for(t: &mut Script) 
     ];
     let me = actor(t, &rules).await;
     let alice = || acting_for(whoami(), "alice").by_account(&me);
-    // A server that has seen one way succeed tries it first, so its refusals come from there.
+    // The server first tries the impersonation mode that succeeded last, and refuses in its words.
     t.send(alice()).await;
     t.send(alice().header("impersonate-group", "a")).await;
     t.send(alice().header("impersonate-group", "a").header("impersonate-uid", "7")).await;
@@ -94,7 +94,7 @@ pub(in crate::cases) async fn constrained_acting_is_limited_to_a_verb(t: &mut Sc
     let me = actor(t, &rules).await;
     let request = |path: String| acting_for(Request::get(path), "admin-of-maps").by_account(&me);
     t.send(request(t.configmap("a"))).await;
-    // Now it is that one who may not.
+    // Now the impersonated user lacks the right.
     t.send(request(t.configmaps())).await;
     t.send(request(t.configmaps()).header("impersonate-group", "a")).await;
 }

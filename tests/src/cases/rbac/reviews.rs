@@ -1,4 +1,4 @@
-//! Reviews of access: whether somebody may do something, and why.
+//! Access reviews: whether a user may do something, and why.
 
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ pub(in crate::cases) async fn everyone_may_ask_about_themselves(t: &mut Script) 
         json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}),
     ] {
         let ask = Request::post(SELF, review("SelfSubjectAccessReview", &spec));
-        // Several bindings allow this path, and the real server names any of them.
+        // Several bindings allow this path, and the real server may name any of them.
         let parts = &["/status/allowed", "/spec"];
         t.pick(ask.by_account(&me), parts).await;
     }
@@ -118,7 +118,7 @@ pub(in crate::cases) async fn rules_of_a_user_are_listed(t: &mut Script) {
         for request in [ask.clone().by_account(&me), ask.by(Who::Bob)] {
             let parts = ["/metadata", "/spec", "/status/incomplete"];
             let answer = t.pick(request, &parts).await;
-            // The real server goes through bindings in any order.
+            // The real server evaluates bindings in random order.
             for field in ["resourceRules", "nonResourceRules"] {
                 let rules = answer.at(&format!("/status/{field}"));
                 let mut rules = rules.as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What roles and bindings allow, and what a request without them gets.
+//! The rights of roles and bindings, and the answer to a request without them.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ pub(in crate::cases) async fn binding_to_a_role_that_is_not_there(t: &mut Script
     t.given(t.role_bindings(), bound).await;
     let both = |answer: &Answer| answer.at("/message").to_string().contains("clusterrole");
     let answer = t.poll(&Request::get(t.configmaps()).by_account(&me), both).await.0;
-    // The real server lists them in any order.
+    // The real server lists them in random order.
     let message = answer.at("/message").as_str().unwrap_or_default().to_owned();
     let (_, problems) = message.split_once(": RBAC: ").unwrap_or_default();
     let mut problems: Vec<&str> = problems.trim_matches(['[', ']']).split(", ").collect();

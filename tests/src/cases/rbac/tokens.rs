@@ -1,4 +1,4 @@
-//! Tokens of service accounts: what they say, whom they stand for, and when they end.
+//! Service account tokens: their claims, their user, and their expiry.
 
 use serde_json::{Value, json};
 

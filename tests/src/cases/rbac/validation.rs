@@ -1,4 +1,4 @@
-//! Roles and bindings that mean nothing are refused, and a binding keeps its role.
+//! Invalid roles and bindings are rejected, and a binding cannot change its role.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Columns of the built-in kinds, and cells of those that are neither pods nor workloads.
+//! Columns of the built-in kinds, and cells of kinds other than pods and workloads.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const LONG_AGO: &str = "2001-01-01T00:00:00Z";
 
 impl Script {
-    /// Records the columns of kinds, every word of them.
+    /// Records the columns of kinds, with all fields.
     async fn columns(&mut self, group: &str, plurals: &[&str]) {
         for plural in plurals {
             let path = format!("{group}/{plural}?limit=1");
@@ -86,7 +86,7 @@ pub(in crate::cases) async fn services_in_a_table(t: &mut Script) {
     t.rows(services).await;
 }
 
-/// The address that a server gives to a service is left out.
+/// The address that the server assigns to a service is not recorded.
 pub(in crate::cases) async fn services_with_an_address_in_a_table(t: &mut Script) {
     let services = t.collection("/api/v1", "services");
     let service = |name: &str, spec: Value| core("Service", name, json!({ "spec": spec }));

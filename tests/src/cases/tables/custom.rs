@@ -38,7 +38,7 @@ fn every_type(path: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A column of texts for each path, named after it.
+/// A string column for each path, named after it.
 fn texts(paths: &[&str]) -> Value {
     paths.iter().map(|path| json!({"name": path, "type": "string", "jsonPath": path})).collect()
 }

@@ -1,4 +1,4 @@
-//! Objects of built-in kinds, and how cases make them.
+//! Objects of built-in kinds, and helpers that create them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Pods in all states that their containers can bring them into.
+//! Pods in every state that their containers can cause.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use crate::Script;
 use crate::fixtures::{pod, with};
 use crate::request::Request;
 
-/// A time that the transcript shows as it is.
+/// A time that the normaliser keeps.
 const LONG_AGO: &str = "2001-01-01T00:00:00Z";
 
 impl Script {
-    /// Pods with these names and statuses, which have one container, and their table.
+    /// Creates pods with one container, these names and statuses, and records their table.
     async fn pods_with(&mut self, pods: &[(&str, Value)]) {
         let pods = pods.iter().map(|(name, status)| (pod(name), status.clone())).collect();
         self.given_pods(pods).await;
@@ -223,7 +223,7 @@ pub(in crate::cases) async fn pods_that_were_restarted(t: &mut Script) {
         ("b", status(3, None)),
         ("c", status(3, Some(LONG_AGO))),
         ("d", status(0, Some(LONG_AGO))),
-        // The future is invalid, and no age.
+        // A time in the future has no valid age.
         ("e", status(1, Some("2999-01-01T00:00:00Z"))),
     ])
     .await;

@@ -1,4 +1,4 @@
-//! Cells of what runs pods, and of what decides how many there are.
+//! Cells of the kinds that run pods or scale them.
 
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ pub(in crate::cases) async fn jobs_in_a_table(t: &mut Script) {
     let suspended = json!({"conditions": [{"type": "Suspended", "status": "True"}]});
     t.given_with(&jobs, job("g", json!({"suspend": true})), suspended).await;
     t.rows(&jobs).await;
-    // A job that has not ended has taken the time until now, which is left out.
+    // The duration of an unfinished job ends now, so it is not recorded.
     for (name, conditions) in [
         ("h", &["FailureTarget", "Failed"][..]),
         ("i", &["FailureTarget"]),

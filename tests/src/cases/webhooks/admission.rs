@@ -1,4 +1,4 @@
-//! What webhooks are asked, in which order, and what their answers do.
+//! The reviews that webhooks receive, their order, and the effects of the answers.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What a configuration may say, and what is filled in.
+//! The validation and the defaults of configurations.
 
 use serde_json::{Value, json};
 

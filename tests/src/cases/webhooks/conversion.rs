@@ -9,12 +9,12 @@ use crate::hook_server::HookServer;
 use crate::request::Request;
 use crate::script::MERGE_PATCH;
 
-/// The group of the kind of a case.
+/// The group of the case's kind.
 fn group(t: &Script) -> String {
     format!("{}.example.dev", t.ns())
 }
 
-/// The collection in a version.
+/// The path of the collection in a version.
 fn things(t: &Script, version: &str) -> String {
     format!("/apis/{}/{version}/namespaces/{}/things", group(t), t.ns())
 }
@@ -28,7 +28,7 @@ fn thing(t: &Script, name: &str, version: &str, spec: &Value) -> Value {
     })
 }
 
-/// A kind with two versions, which the webhook at this path converts.
+/// A kind with two versions and the conversion webhook at this path.
 fn converting(t: &Script, server: &HookServer, path: &str) -> Value {
     let mut whole = definition("things", "Thing", &group(t));
     let version = |name: &str, storage: bool, size: Value| {
@@ -160,7 +160,7 @@ pub(in crate::cases) async fn objects_are_defaulted_by_the_version_that_they_are
     let server = install(t, "/convert").await;
     let older = thing(t, "a", "v1", &json!({"color": "red"}));
     t.given(things(t, "v1"), older).await;
-    // From now on, `v2` is stored, and each version has a default.
+    // From now on, `v2` is the storage version, and each version has a default.
     let mut definition = converting(t, &server, "/convert");
     let versions = &mut definition["spec"]["versions"];
     for (at, field) in [(0, "size"), (1, "depth")] {
@@ -180,7 +180,7 @@ pub(in crate::cases) async fn objects_are_defaulted_by_the_version_that_they_are
     t.post(things(t, "v1"), newer).await;
     t.get(b.clone()).await;
     t.get(format!("{}/b", things(t, "v2"))).await;
-    // Once it is written, it is stored in the new version.
+    // After a write, it is stored in the new version.
     t.merge_patch(a.clone(), json!({"spec": {"color": "green"}})).await;
     t.get(format!("{}/a", things(t, "v2"))).await;
     end(t, server).await;

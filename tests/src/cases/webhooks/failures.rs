@@ -1,4 +1,4 @@
-//! Webhooks that cannot be called, or whose answers are none.
+//! Webhooks that cannot be called, or that send invalid answers.
 
 use serde_json::json;
 

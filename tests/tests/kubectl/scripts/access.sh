@@ -74,7 +74,7 @@ kubectl --token="$(kubectl create token robot --audience=somebody-else)" get con
 
 kubectl create role everything --verb='*' --resource='*' --as=system:serviceaccount:access:robot
 
-# Whoever may write Roles cannot give away more than what they have.
+# Users who may write Roles cannot grant rights that they do not have.
 
 kubectl create role role-writer --verb=create,update,get --resource=roles,rolebindings
 

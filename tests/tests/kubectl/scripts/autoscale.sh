@@ -1,4 +1,4 @@
-# Autoscalers, which nobody acts upon.
+# Autoscalers, without a controller that acts on them.
 
 kubectl create namespace autoscale
 

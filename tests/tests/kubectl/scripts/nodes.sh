@@ -1,4 +1,4 @@
-# Nodes that are made up: cordon, drain, taint.
+# Made-up nodes: cordon, drain, taint.
 
 kubectl create namespace nodes
 
