@@ -2,9 +2,9 @@
 //! the conformance suite uses to write and read protobuf.
 //!
 //! The embedded server has its own table, generated from the same files in another way: a mistake
-//! in one of the two appears as a difference. Run `cargo run -p windlass-tests --example
-//! descriptors` after `cargo xtask kube` moves to another release. It needs Go, which finds the
-//! files.
+//! in one of the two appears as a difference. Run
+//! `cargo run -p windlass-tests --example descriptors` after `cargo xtask kube` moves to another
+//! release. It needs Go, which finds the files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! The initial roles of the embedded server are those of the real one.
 //!
-//! They are recorded in a file. To record it again, run `cargo test -p windlass-tests --test
-//! default_roles` with `WINDLASS_TEST_REAL=1` and `WINDLASS_CONFORMANCE=record`.
+//! They are recorded in a file. To record it again, run
+//! `cargo test -p windlass-tests --test default_roles` with `WINDLASS_TEST_REAL=1` and
+//! `WINDLASS_CONFORMANCE=record`.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Operators that `cargo windlass new` and `add` create, built and run as their README says. They
-//! compile all dependencies again, for many minutes, so only `cargo xtask nightly --only
-//! new-operator` runs this.
+//! compile all dependencies again, for many minutes, so only
+//! `cargo xtask nightly --only new-operator` runs this.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -182,8 +182,8 @@ impl Cluster {
         self.shared.server.connect(stack, self.token.as_deref(), self.namespace())
     }
 
-    /// Returns a factory for one controller of the test. Its requests are recorded for `cargo
-    /// windlass rbac`.
+    /// Returns a factory for one controller of the test. Its requests are recorded for
+    /// `cargo windlass rbac`.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
         let stack = ClientStack::new();
         self.factory_on(match Recording::start() {

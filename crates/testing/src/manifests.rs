@@ -69,9 +69,9 @@ impl Cluster {
         }
     }
 
-    /// Applies all objects of a YAML file or of the YAML files in a folder, as `kubectl apply
-    /// --server-side` does. Definitions are installed; objects without a namespace go into that of
-    /// the test. The server rejects unknown fields.
+    /// Applies all objects of a YAML file or of the YAML files in a folder, as
+    /// `kubectl apply --server-side` does. Definitions are installed; objects without a namespace
+    /// go into that of the test. The server rejects unknown fields.
     ///
     /// # Panics
     /// If a file cannot be read, if a document is not YAML, or if the server refuses it. The

@@ -2,9 +2,9 @@
 //!
 //! A test asks for a [`TestCluster`] and runs on the embedded API server by default: in
 //! milliseconds, with nothing installed, with faults on demand ([`TestCluster::server`]). On
-//! request, the same test also runs on a real kube-apiserver ([`on_each_cluster`], `cargo xtask
-//! test --real`). The real one can be killed, stopped, paused, and restored from a snapshot
-//! ([`TestCluster::control_plane`]).
+//! request, the same test also runs on a real kube-apiserver ([`on_each_cluster`],
+//! `cargo xtask test --real`). The real one can be killed, stopped, paused, and restored from a
+//! snapshot ([`TestCluster::control_plane`]).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;

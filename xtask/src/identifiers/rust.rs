@@ -1,8 +1,8 @@
 //! The public items of a crate, read from its sources: the shortest path to each, with fields,
 //! variants and methods.
 //!
-//! It supports the subset of Rust's modules that kube-runtime uses: files, inline modules, and `pub
-//! use` with groups and renames. Globs and other crates are not followed.
+//! It supports the subset of Rust's modules that kube-runtime uses: files, inline modules, and
+//! `pub use` with groups and renames. Globs and other crates are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -19,8 +19,8 @@ pub(super) struct Access {
     pub(super) verb: Verb,
 }
 
-/// The target of a right. A wildcard of one variant never includes the other: `nonResourceURLs:
-/// ["*"]` grants no resource.
+/// The target of a right. A wildcard of one variant never includes the other:
+/// `nonResourceURLs: ["*"]` grants no resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Resource {

@@ -12,8 +12,8 @@ use super::Pace;
 use crate::objects::Pod;
 use crate::pod::{PENDING, RUNNING, node, phase};
 
-/// The exit code of the pod's containers: `"1"` for one that fails. Pods with `restartPolicy:
-/// Always` end as well if this is set.
+/// The exit code of the pod's containers: `"1"` for one that fails. Pods with
+/// `restartPolicy: Always` end as well if this is set.
 pub(crate) const EXIT_CODE: &str = "workloads.windlass.rs/exit-code";
 
 /// How many seconds a pod runs before it ends, or `forever`.
