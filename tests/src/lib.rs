@@ -9,7 +9,8 @@
 //! - `fixtures`: the objects and definitions that cases share, and `rights`: users with roles;
 //! - `transcript`: what was asked and answered, made comparable by `normalise`;
 //! - `recording`: the transcripts of the real server, in `tests/recordings`, printed by `render`;
-//! - [`runner`]: runs a case and compares; a difference is shown by `diff`.
+//! - [`runner`]: runs a case and compares, or records it; a difference is shown by `diff`;
+//! - [`roles`]: the roles that a real server starts with.
 //!
 //! Failovers of real processes:
 //!
@@ -19,6 +20,7 @@
 pub mod cases;
 pub mod failover;
 pub mod replica;
+pub mod roles;
 pub mod runner;
 
 mod answer;

@@ -1,7 +1,7 @@
 //! The truth: transcripts of the real server, one file per area in `tests/recordings`.
 //!
 //! A file holds the cases of its area by name, and the version of the server that they are from. It
-//! is written by `cargo xtask conformance --record` and never by hand.
+//! is written by `cargo xtask record cases` and never by hand.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
-use windlass_testkit::User;
+use windlass_testserver::User;
 
 /// What `elector` and `election-go` say, one JSON object in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Go programs of ours that tests on a real control plane run, built into the cache folder.
 //!
 //! Each is a module in `tests/`. Go's own cache knows what has changed, so a program that is up to
-//! date takes a second. Tests find the folder by a variable: `windlass_testkit::go_program`.
+//! date takes a second. Tests find the folder by a variable: `windlass_testserver::go_program`.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! The real control plane for tests, built with Go from the module proxy into the cache folder.
 //!
-//! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how
+//! `crates/testenv/testserver` runs a real kube-apiserver with etcd where it finds one; this command is how
 //! one gets there on a machine with nothing but Go. [`binary`] says what is built and how,
 //! [`release`] which versions. Here is the flow: look what is missing, build it, put it in its
 //! place.

@@ -77,8 +77,8 @@ impl Clock {
         self.pick("the paused clock", "the wall clock")
     }
 
-    /// Makes time go on, if it is paused.
-    pub(crate) fn resume() {
+    /// Lets the time of this test run, if it is paused.
+    pub fn resume() {
         if Self::current() == Self::Paused {
             tokio::time::resume();
         }

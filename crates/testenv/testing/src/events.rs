@@ -7,8 +7,8 @@ use kube::api::ListParams;
 use kube::core::request::Request;
 use serde_json::Value;
 
-use crate::cluster::Cluster;
 use crate::objects::{TestObject, done};
+use crate::test_cluster::TestCluster;
 
 /// An event about an object, as `kubectl describe` shows it.
 ///
@@ -26,7 +26,7 @@ pub struct EventRecord {
     pub count: u64,
 }
 
-impl Cluster {
+impl TestCluster {
     /// The events about an object, the oldest first. What the controllers of this test have
     /// recorded is written first.
     ///

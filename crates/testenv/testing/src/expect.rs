@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::clock::{Clock, poll};
-use crate::cluster::Cluster;
 use crate::diff::difference;
 use crate::objects::{Named, TestObject};
 use crate::report::{causes, fail, short, state};
+use crate::test_cluster::TestCluster;
 
 /// What a test expects of an object. Implemented for
 ///
@@ -37,7 +37,7 @@ impl<K: TestObject, F: Fn(&K) -> bool> Expectation<K> for F {
 }
 
 /// All of these look at the server, not at a cache.
-impl Cluster {
+impl TestCluster {
     /// Expects an object to be so now. Returns it.
     ///
     /// # Panics
@@ -104,7 +104,7 @@ impl Cluster {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # async fn example(cluster: windlass_testing::Cluster) {
+    /// # async fn example(cluster: windlass_testing::TestCluster) {
     /// cluster
     ///     .eventually_ok(async || match cluster.list::<Pod>().await.len() {
     ///         3 => Ok(()),

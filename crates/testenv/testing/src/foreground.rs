@@ -4,12 +4,12 @@ use std::panic::Location;
 use std::time::Duration;
 
 use kube::api::DeleteParams;
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
-use crate::cluster::Cluster;
 use crate::objects::TestObject;
 use crate::quiet::{Quiet, wait_until};
 use crate::report::{fail, state};
+use crate::test_cluster::TestCluster;
 
 /// How many steps the collector takes before the test fails: many more than a test has objects.
 const STEPS_MAX: u32 = 200;
@@ -17,7 +17,7 @@ const STEPS_MAX: u32 = 200;
 /// How long a real collector may take. It learns of new kinds every 30 s.
 const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
 
-impl Cluster {
+impl TestCluster {
     /// Deletes an object in the foreground, as `kubectl delete --cascade=foreground` does, and
     /// waits until it is gone, which is after what it owns.
     ///
@@ -26,11 +26,11 @@ impl Cluster {
     /// the embedded server the collector takes [one step at a time][step], and everything that runs
     /// becomes quiet before the next one, so that this shows.
     ///
-    /// [step]: windlass_testkit::apiserver::ApiServer::garbage_by_step
+    /// [step]: windlass_testserver::apiserver::ApiServer::garbage_by_step
     ///
     /// ```no_run
     /// # use k8s_openapi::api::apps::v1::Deployment;
-    /// # async fn example(cluster: windlass_testing::Cluster) {
+    /// # async fn example(cluster: windlass_testing::TestCluster) {
     /// cluster.delete_in_foreground::<Deployment>("web").await;
     /// assert_eq!(cluster.get_opt::<Deployment>("web").await, None);
     /// # }
@@ -47,7 +47,7 @@ impl Cluster {
     pub fn delete_in_foreground<K: TestObject>(&self, name: &str) -> impl Future<Output = ()> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
         async move {
-            let Some(server) = self.test_cluster().and_then(TestCluster::server) else {
+            let Some(server) = self.test_server().and_then(TestServer::server) else {
                 self.delete_at::<K>(at, &named, &DeleteParams::foreground()).await;
                 let patient = self.timeout(self.limit().max(COLLECTED_WITHIN));
                 return patient.gone_at::<K>(at, &named).await;

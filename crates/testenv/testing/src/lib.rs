@@ -37,13 +37,13 @@
 //! use kube::CustomResourceExt as _;
 //! use operator::{Page, PageSpec, Publisher, pages};
 //! use serde_json::json;
-//! use windlass_testing::Cluster;
+//! use windlass_testing::TestCluster;
 //!
 //! # /* An attribute that documentation tests do not know.
 //! #[tokio::test(start_paused = true)]
 //! # */
 //! async fn page_becomes_a_config_map() {
-//!     let cluster = Cluster::embedded();
+//!     let cluster = TestCluster::embedded();
 //!     cluster.install(&Page::crd()).await;
 //!     let running = cluster.run(pages(), Publisher);
 //!     cluster.create(&Page::new("hello", PageSpec { text: "Hi".into() })).await;
@@ -63,19 +63,19 @@
 //!
 //! # The pieces
 //!
-//! - [`Cluster`]: an embedded API server of the test's own ([`Cluster::embedded`]), the real one of
-//!   the test kit ([`Cluster::real`]), or an existing one ([`Cluster::of_kubeconfig`]).
-//!   [`on_each_cluster`] runs one test on the first two. Definitions come from types
-//!   ([`Cluster::install`]) or from YAML ([`Cluster::install_from`]).
-//! - [`Cluster::run`] starts a controller, [`Cluster::run_manager`] a manager with all that it
-//!   runs, [`Cluster::run_workloads`] what makes pods of Deployments. A [`Running`] stops in order
+//! - [`TestCluster`]: an embedded API server of the test's own ([`TestCluster::embedded`]), the real one of
+//!   this process ([`TestCluster::real`]), or an existing one ([`TestCluster::of_kubeconfig`]).
+//!   [`on_each_cluster!`] runs one test on the first two. Definitions come from types
+//!   ([`TestCluster::install`]) or from YAML ([`TestCluster::install_from`]).
+//! - [`TestCluster::run`] starts a controller, [`TestCluster::run_manager`] a manager with all that it
+//!   runs, [`TestCluster::run_workloads`] what makes pods of Deployments. A [`Running`] stops in order
 //!   when it is dropped, and a controller that fails fails the test.
 //! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] says what that
 //!   means for keys that wait. [`Running::take_writes`] returns what the controller wrote, in
-//!   order. [`Cluster::run_until_quiet`] is all of it in one call.
-//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and
-//!   show what is different. [`Cluster::delete_in_foreground`] shows that the controllers let a
-//!   deletion end. [`Cluster::events`] returns the events about it.
+//!   order. [`TestCluster::run_until_quiet`] is all of it in one call.
+//! - [`TestCluster::expect`], [`TestCluster::eventually`] and [`TestCluster::never`] look at an object, and
+//!   show what is different. [`TestCluster::delete_in_foreground`] shows that the controllers let a
+//!   deletion end. [`TestCluster::events`] returns the events about it.
 //!
 //! # The clock
 //!
@@ -88,7 +88,7 @@
 //! `k8s-openapi` such as `latest`. This crate switches `tokio`'s feature `test-util` on, so it
 //! belongs to the `dev-dependencies`.
 //!
-//! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
+//! Reading order of the source: `test_cluster`, `twins`, `run`, `part` and `running`, `quiet` and `caches`,
 //! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`,
 //! `recording`.
 
@@ -96,7 +96,6 @@
 
 mod caches;
 mod clock;
-mod cluster;
 mod diff;
 mod events;
 mod expect;
@@ -110,16 +109,18 @@ mod recording;
 mod report;
 mod run;
 mod running;
+mod test_cluster;
+mod twins;
 mod writes;
 
-/// The test kit: the servers, their faults, and service accounts.
-pub use windlass_testkit as testkit;
+/// The servers, their faults, and service accounts.
+pub use windlass_testserver as testserver;
 
 pub use clock::Clock;
-pub use cluster::{Cluster, on_each_cluster};
 pub use events::EventRecord;
 pub use expect::Expectation;
 pub use objects::TestObject;
 pub use quiet::{DUE_SOON, Quiet};
 pub use running::Running;
+pub use test_cluster::TestCluster;
 pub use writes::WriteRecord;

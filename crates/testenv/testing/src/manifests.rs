@@ -11,13 +11,13 @@ use kube::discovery::{Scope, pinned_kind};
 use serde_json::Value;
 use windlass::reconciler::install_crd;
 
-use crate::cluster::Cluster;
 use crate::report::{causes, fail};
+use crate::test_cluster::TestCluster;
 
 /// The endings of files that are read in a folder.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The kind that [`Cluster::install_from`] looks for.
+/// The kind that [`TestCluster::install_from`] looks for.
 const DEFINITION: &str = "CustomResourceDefinition";
 
 /// In whose name manifests are applied.
@@ -37,7 +37,7 @@ impl Document {
     }
 }
 
-impl Cluster {
+impl TestCluster {
     /// Installs a definition, or updates it, and waits until the server serves it.
     ///
     /// # Panics

@@ -12,8 +12,8 @@ use serde_json::Value;
 use windlass::informer::Scope;
 use windlass::reconciler::StaticResource;
 
-use crate::cluster::Cluster;
 use crate::report::{causes, fail};
+use crate::test_cluster::TestCluster;
 
 /// A type of objects that tests create and read: those of `k8s-openapi`, and derived custom
 /// resources. Implemented for every type that fits.
@@ -36,7 +36,7 @@ pub(crate) struct Named {
 
 /// Names in these calls are `web`, for an object in the namespace of the test, or `other/web`.
 /// Every call fails the test if the server refuses it.
-impl Cluster {
+impl TestCluster {
     /// Creates an object: in its own namespace if it has one, and otherwise in that of the test.
     /// Returns it as the server has it.
     #[track_caller]

@@ -22,9 +22,9 @@ use windlass::workqueue::KeyStatus;
 
 use crate::caches::behind;
 use crate::clock::{Clock, poll};
-use crate::cluster::Cluster;
 use crate::part::Part;
 use crate::report::{causes, fail, short, state};
+use crate::test_cluster::TestCluster;
 
 /// A key that is due within this time is due at once: first retries, keys whose caches are late,
 /// and what the made-up nodes of `windlass-workloads` take to start a pod.
@@ -93,7 +93,7 @@ impl Quiet {
 
 /// Waits until all of these are quiet.
 pub(crate) async fn wait_until(
-    cluster: &Cluster,
+    cluster: &TestCluster,
     parts: &[Arc<Part>],
     quiet: &Quiet,
     at: &Location<'_>,
@@ -127,7 +127,7 @@ pub(crate) async fn wait_until(
 }
 
 /// What keeps these from being quiet.
-async fn obstacle(cluster: &Cluster, parts: &[Arc<Part>], quiet: &Quiet) -> Option<String> {
+async fn obstacle(cluster: &TestCluster, parts: &[Arc<Part>], quiet: &Quiet) -> Option<String> {
     if let Some(obstacle) = parts.iter().find_map(|part| part.obstacle()) {
         return Some(obstacle);
     }

@@ -209,7 +209,7 @@ mod tests {
     use std::time::Duration;
 
     use tokio::time::timeout;
-    use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+    use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
     use super::*;
 

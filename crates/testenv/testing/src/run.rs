@@ -12,15 +12,15 @@ use windlass::prelude::{Controller, Reconcile};
 use windlass::reconciler::{ControllerBuilder, ObjectType, Shutdown};
 use windlass_workloads::Workloads;
 
-use crate::cluster::Cluster;
 use crate::part::{Part, PartResult, Subject, Writes};
 use crate::quiet::Quiet;
 use crate::recording::Recording;
 use crate::report::{causes, fail};
 use crate::running::Running;
+use crate::test_cluster::TestCluster;
 use crate::writes::WriteRecord;
 
-impl Cluster {
+impl TestCluster {
     /// Starts a controller, with informers of its own.
     ///
     /// # Panics
@@ -101,7 +101,7 @@ impl Cluster {
     #[track_caller]
     pub fn run_workloads(&self, change: impl FnOnce(Workloads) -> Workloads) -> Running {
         let at = Location::caller();
-        if self.test_cluster().is_none() {
+        if self.test_server().is_none() {
             fail(at, "the cluster of a kubeconfig has its own workloads: these would fight them");
         }
         // With all rights, whoever the controllers act as.

@@ -9,20 +9,20 @@ use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
 use windlass::reconciler::Run;
 
-use crate::cluster::Cluster;
 use crate::part::{Part, PartResult};
 use crate::quiet::{Quiet, wait_until};
 use crate::report::fail;
+use crate::test_cluster::TestCluster;
 use crate::writes::WriteRecord;
 
-/// A controller or a manager at work on a [`Cluster`].
+/// A controller or a manager at work on a [`TestCluster`].
 ///
 /// It stops in its order when this is stopped or dropped: no run begins, those under way may end,
 /// events are written, informers stop. If it fails, the test fails with its cause: at the next call
 /// that waits for something, at [`stop`](Self::stop), or when this is dropped.
 #[must_use = "a controller stops when its handle is dropped"]
 pub struct Running {
-    cluster: Cluster,
+    cluster: TestCluster,
     part: Arc<Part>,
     tasks: TaskTracker,
 }
@@ -30,7 +30,7 @@ pub struct Running {
 impl Running {
     /// Starts `running`, which ends when the part is stopped.
     pub(crate) fn start(
-        cluster: &Cluster,
+        cluster: &TestCluster,
         part: Part,
         running: impl Future<Output = PartResult> + Send + 'static,
     ) -> Self {
@@ -43,7 +43,7 @@ impl Running {
 
     /// Waits until it is quiet, by the default of [`Quiet`]: no key is ready, runs, is due at once
     /// or waits for a retry, its events are written, and its caches show what the server has. To
-    /// wait for several of them together: [`Cluster::wait_until_quiet`].
+    /// wait for several of them together: [`TestCluster::wait_until_quiet`].
     ///
     /// # Panics
     /// If it is not quiet in time, with its keys and why they ran; and if it fails.
@@ -115,7 +115,7 @@ impl Running {
     }
 }
 
-impl Cluster {
+impl TestCluster {
     /// Waits until everything that the test runs on this cluster is quiet, together: a controller
     /// and the [workloads](Self::run_workloads) that it waits for.
     ///

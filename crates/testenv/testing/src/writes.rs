@@ -16,7 +16,7 @@ use windlass::reconciler::{Verb, Write, WriteEffect};
 /// ```
 ///
 /// Events that it recorded are not among its writes: see
-/// [`Cluster::events`](crate::Cluster::events).
+/// [`TestCluster::events`](crate::TestCluster::events).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteRecord {

@@ -4,7 +4,7 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::{Error, TestCluster};
+use crate::{Error, TestServer};
 
 /// How often new rights are looked for. A real server needs a moment to see them.
 const POLL_PERIOD: std::time::Duration = std::time::Duration::from_millis(20);
@@ -12,19 +12,19 @@ const POLL_PERIOD: std::time::Duration = std::time::Duration::from_millis(20);
 /// For how long.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// A service account of a [`TestCluster`], with a token.
+/// A service account of a [`TestServer`], with a token.
 ///
 /// It has no rights but those that it is given, where roles decide: on the real cluster, and on an
-/// embedded one that is [`TestCluster::embedded_with_roles`].
+/// embedded one that is [`TestServer::embedded_with_roles`].
 ///
 /// ```
 /// # async fn test() -> Result<(), Box<dyn std::error::Error>> {
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 /// use kube::api::{Api, ListParams};
 /// use serde_json::json;
-/// use windlass_testkit::TestCluster;
+/// use windlass_testserver::TestServer;
 ///
-/// let cluster = TestCluster::embedded_with_roles();
+/// let cluster = TestServer::embedded_with_roles();
 /// let namespace = cluster.namespace("docs").await?;
 /// let operator = cluster.account(&namespace, "operator").await?;
 /// let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]});
@@ -42,7 +42,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Account {
-    cluster: TestCluster,
+    cluster: TestServer,
     namespace: String,
     name: String,
     token: Token,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-impl TestCluster {
+impl TestServer {
     /// The service account of this name with a new token. It is made if it is not there.
     ///
     /// # Errors

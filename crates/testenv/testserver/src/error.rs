@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-/// Why a cluster could not be started, reached or hurt.
+/// Why a cluster could not be started, reached or controlled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 /// The tasks of a `#[tokio::test]` log on its thread as well, unless it asks for more threads.
 ///
 /// ```
-/// let log = windlass_testkit::Log::start();
+/// let log = windlass_testserver::Log::start();
 /// tracing::info!(object = "shop/web", "created");
 /// tracing::debug!("not shown");
 /// assert_eq!(log.lines().len(), 1);

@@ -8,7 +8,7 @@
 //! - [`supervisor`]: a process, and a folder, that do not outlive this process;
 //! - [`server`]: one of the programs, started and stopped as often as wanted;
 //! - [`setup`]: files, ports and flags that make three servers one cluster;
-//! - [`ready`]: when it may be used; [`hurt`]: what may be done to it; [`etcd`]: etcd's own API;
+//! - [`ready`]: when it may be used; [`faults`]: what may be done to it; [`etcd`]: etcd's own API;
 //! - [`users`]: users with certificates of their own; [`audit`]: who wrote what;
 //! - [`shared`]: one cluster for all tests of a process.
 //!
@@ -20,7 +20,7 @@ mod assets;
 mod audit;
 mod certificates;
 mod etcd;
-mod hurt;
+mod faults;
 mod options;
 mod pause;
 mod ports;
@@ -38,8 +38,8 @@ use kube::config::AuthInfo;
 use crate::Error;
 pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program, kubectl};
 pub use audit::{AuditRecord, AuditStage};
-pub use hurt::Snapshot;
-pub use options::{CLEANUP_CONTROLLERS, RealOptions, WORKLOAD_CONTROLLERS};
+pub use faults::Snapshot;
+pub use options::{CLEANUP_CONTROLLERS, ControlPlaneOptions, WORKLOAD_CONTROLLERS};
 pub use ports::free_port;
 use server::Server;
 use setup::Access;
@@ -50,7 +50,7 @@ pub use users::User;
 ///
 /// It also ends, within milliseconds, when this process does, however that happens.
 #[derive(Debug)]
-pub struct RealCluster {
+pub struct ControlPlane {
     // The order is the one of dropping: who asks goes before who answers, and the files go last.
     controller_manager: Option<Server>,
     apiserver: Server,
@@ -70,7 +70,7 @@ pub struct Pids {
     pub controller_manager: Option<u32>,
 }
 
-impl RealCluster {
+impl ControlPlane {
     /// Starts a control plane and returns when it is [ready](Self::ready), after three to four
     /// seconds.
     ///
@@ -80,7 +80,7 @@ impl RealCluster {
     /// [`Error::Unavailable`] if this machine lacks a program. Otherwise something is wrong: files
     /// cannot be written, a server ends, or is not ready in time; then the error has the end of its
     /// log.
-    pub async fn start(options: RealOptions) -> Result<Self, Error> {
+    pub async fn start(options: ControlPlaneOptions) -> Result<Self, Error> {
         let cluster = setup::prepare(&options)?;
         // One after the other: a client of etcd that comes too early waits a second before it tries
         // again.

@@ -9,36 +9,26 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-use windlass_testkit::{Error, KUBERNETES_VERSION, RealCluster, RealOptions};
-
-/// Returns from a test that needs a real control plane, unless it was asked for.
-macro_rules! real_or_skip {
-    () => {
-        if std::env::var_os("WINDLASS_TEST_REAL").is_none_or(|value| value != "1") {
-            eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
-            return Ok(());
-        }
-    };
-}
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, Error, KUBERNETES_VERSION};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 /// The cluster to be hurt. Nothing caches its config maps, so that a compaction shows at once.
-async fn hurt_cluster() -> Result<MutexGuard<'static, RealCluster>, Error> {
-    static HURT: OnceCell<Mutex<RealCluster>> = OnceCell::const_new();
+async fn hurt_cluster() -> Result<MutexGuard<'static, ControlPlane>, Error> {
+    static HURT: OnceCell<Mutex<ControlPlane>> = OnceCell::const_new();
     let start = || async {
-        let options = RealOptions::new().apiserver_flag("--watch-cache-sizes=configmaps#0");
-        RealCluster::start(options).await.map(Mutex::new)
+        let options = ControlPlaneOptions::new().apiserver_flag("--watch-cache-sizes=configmaps#0");
+        ControlPlane::start(options).await.map(Mutex::new)
     };
     Ok(HURT.get_or_try_init(start).await?.lock().await)
 }
 
-fn config_maps(cluster: &RealCluster) -> Result<Api<ConfigMap>, Error> {
+fn config_maps(cluster: &ControlPlane) -> Result<Api<ConfigMap>, Error> {
     Ok(Api::namespaced(cluster.client()?, "default"))
 }
 
 async fn create(
-    cluster: &RealCluster,
+    cluster: &ControlPlane,
     name: &str,
 ) -> Result<ConfigMap, Box<dyn std::error::Error>> {
     let object = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
@@ -46,20 +36,20 @@ async fn create(
 }
 
 /// The version of the whole store.
-async fn version(cluster: &RealCluster) -> Result<u64, Box<dyn std::error::Error>> {
+async fn version(cluster: &ControlPlane) -> Result<u64, Box<dyn std::error::Error>> {
     let list = config_maps(cluster)?.list(&ListParams::default()).await?;
     Ok(list.metadata.resource_version.ok_or("a list must have a version")?.parse()?)
 }
 
-async fn get(cluster: &RealCluster, path: &str) -> Result<String, Box<dyn std::error::Error>> {
+async fn get(cluster: &ControlPlane, path: &str) -> Result<String, Box<dyn std::error::Error>> {
     let request = http::Request::get(path).body(Vec::new())?;
     Ok(cluster.client()?.request_text(request).await?)
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn answers_with_the_version_that_it_was_built_with() -> TestResult {
-    real_or_skip!();
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     let version = cluster.client()?.apiserver_version().await?;
     let minor = format!("v{}.{}.", version.major, version.minor);
     assert!(version.git_version.starts_with(&minor), "{version:?}");
@@ -71,12 +61,12 @@ async fn answers_with_the_version_that_it_was_built_with() -> TestResult {
 }
 
 #[test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 fn tests_with_runtimes_of_their_own_share_a_cluster() -> TestResult {
-    real_or_skip!();
     let names_from_a_new_runtime = || -> Result<_, Box<dyn std::error::Error>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let cluster = RealCluster::shared().await?;
+            let cluster = ControlPlane::shared().await?;
             let namespaces: Api<Namespace> = Api::all(cluster.client()?);
             namespaces.get("default").await?;
             Ok(cluster)
@@ -88,9 +78,9 @@ fn tests_with_runtimes_of_their_own_share_a_cluster() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn tokens_decide_what_is_allowed() -> TestResult {
-    real_or_skip!();
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     for (token, code) in [(cluster.powerless_token(), 403), ("no-such-token", 401)] {
         let namespaces: Api<Namespace> = Api::all(cluster.client_as(token)?);
         let Err(kube::Error::Api(status)) = namespaces.get("default").await else {
@@ -102,9 +92,9 @@ async fn tokens_decide_what_is_allowed() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn kubeconfig_leads_to_the_cluster() -> TestResult {
-    real_or_skip!();
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     let kubeconfig = kube::config::Kubeconfig::read_from(cluster.kubeconfig_path())?;
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -114,8 +104,8 @@ async fn kubeconfig_leads_to_the_cluster() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn data_survives_the_end_of_the_api_server() -> TestResult {
-    real_or_skip!();
     let cluster = hurt_cluster().await?;
     let before = create(&cluster, "survives-apiserver").await?;
 
@@ -132,8 +122,8 @@ async fn data_survives_the_end_of_the_api_server() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn data_survives_the_end_of_etcd() -> TestResult {
-    real_or_skip!();
     let cluster = hurt_cluster().await?;
     let before = create(&cluster, "survives-etcd").await?;
 
@@ -151,8 +141,8 @@ async fn data_survives_the_end_of_etcd() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn paused_server_answers_when_it_goes_on() -> TestResult {
-    real_or_skip!();
     let cluster = hurt_cluster().await?;
     cluster.pause_apiserver()?;
     let answer = get(&cluster, "/version");
@@ -171,8 +161,8 @@ async fn paused_server_answers_when_it_goes_on() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn restore_takes_versions_and_objects_back() -> TestResult {
-    real_or_skip!();
     let cluster = hurt_cluster().await?;
     create(&cluster, "before-snapshot").await?;
     // Before the snapshot, because the server itself writes something now and then.
@@ -197,8 +187,8 @@ async fn restore_takes_versions_and_objects_back() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn watch_from_before_a_compaction_is_told_that_it_is_gone() -> TestResult {
-    real_or_skip!();
     let cluster = hurt_cluster().await?;
     let old = version(&cluster).await?;
     // The newest change stays: only what was before it is gone.
@@ -222,10 +212,10 @@ async fn watch_from_before_a_compaction_is_told_that_it_is_gone() -> TestResult 
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn server_that_cannot_start_is_reported_with_its_log() -> TestResult {
-    real_or_skip!();
-    let options = RealOptions::new().apiserver_flag("--no-such-flag");
-    let error = RealCluster::start(options).await.expect_err("a flag that does not exist");
+    let options = ControlPlaneOptions::new().apiserver_flag("--no-such-flag");
+    let error = ControlPlane::start(options).await.expect_err("a flag that does not exist");
     let text = error.to_string();
     assert!(text.contains("kube-apiserver ended with exit status: 1"), "{text}");
     assert!(text.contains("unknown flag: --no-such-flag"), "{text}");

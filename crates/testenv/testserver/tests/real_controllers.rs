@@ -7,18 +7,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use windlass_testkit::RealCluster;
+use windlass_testserver::ControlPlane;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
-
-/// Whether tests against a real control plane were asked for; otherwise it says how to ask.
-fn is_wanted() -> bool {
-    let is_wanted = std::env::var_os("WINDLASS_TEST_REAL").is_some_and(|value| value == "1");
-    if !is_wanted {
-        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
-    }
-    is_wanted
-}
 
 /// Waits until the object is gone; how long that may take is for whoever runs the tests to say.
 async fn gone<K>(api: &Api<K>, name: &str) -> kube::Result<()>
@@ -41,7 +32,7 @@ async fn deleted(api: &Api<ConfigMap>, name: &str) -> kube::Result<()> {
 }
 
 async fn namespace(
-    cluster: &RealCluster,
+    cluster: &ControlPlane,
     name: &str,
 ) -> Result<Api<Namespace>, Box<dyn std::error::Error>> {
     let namespaces: Api<Namespace> = Api::all(cluster.client()?);
@@ -51,11 +42,9 @@ async fn namespace(
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn deleted_namespace_goes_away_with_what_is_in_it() -> TestResult {
-    if !is_wanted() {
-        return Ok(());
-    }
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     let namespaces = namespace(&cluster, "to-delete").await?;
     let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "to-delete");
     let object = serde_json::from_value(json!({ "metadata": { "name": "inside" } }))?;
@@ -68,11 +57,9 @@ async fn deleted_namespace_goes_away_with_what_is_in_it() -> TestResult {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn what_a_deleted_object_owned_is_collected() -> TestResult {
-    if !is_wanted() {
-        return Ok(());
-    }
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     namespace(&cluster, "to-collect").await?;
     let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "to-collect");
     let owner = serde_json::from_value(json!({ "metadata": { "name": "owner" } }))?;
@@ -96,11 +83,9 @@ async fn what_a_deleted_object_owned_is_collected() -> TestResult {
 /// An owner waits for the dependents that block its deletion, and for no others: one that is made
 /// meanwhile without blocking it stays until the owner is gone.
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn owner_that_is_deleted_in_the_foreground_waits_for_what_blocks_it() -> TestResult {
-    if !is_wanted() {
-        return Ok(());
-    }
-    let cluster = RealCluster::shared().await?;
+    let cluster = ControlPlane::shared().await?;
     namespace(&cluster, "in-foreground").await?;
     let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "in-foreground");
     let owner = serde_json::from_value(json!({ "metadata": { "name": "owner" } }))?;

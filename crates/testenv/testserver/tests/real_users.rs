@@ -5,18 +5,14 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{AuditStage, RealCluster, RealOptions};
+use windlass_testserver::{AuditStage, ControlPlane, ControlPlaneOptions};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn user_has_the_rights_of_its_binding_and_the_audit_log_names_it() -> TestResult {
-    if !real_tier_is_on() {
-        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
-        return Ok(());
-    }
-    let cluster = RealCluster::start(RealOptions::new().audit_log()).await?;
+    let cluster = ControlPlane::start(ControlPlaneOptions::new().audit_log()).await?;
     let (alice, params) = (cluster.user("alice")?, PostParams::default());
     let maps: Api<ConfigMap> = Api::default_namespaced(alice.client()?);
     let map = serde_json::from_value(json!({ "metadata": { "name": "hers" } }))?;

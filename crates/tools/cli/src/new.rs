@@ -89,7 +89,7 @@ fn is_free(path: &Path) -> bool {
 
 /// The clone to depend on.
 fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
-    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent);
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3);
     let clone = match given {
         Some(given) => std::path::absolute(given)?,
         None => built_from.context("this program must be built in a clone")?.to_owned(),

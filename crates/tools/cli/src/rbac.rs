@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     ensure!(
         !needs.is_empty(),
         "the tests ran no manager and no controller of this package, so it is not known what it \
-         needs: write a test that runs it with `windlass_testing::Cluster::run_manager`"
+         needs: write a test that runs it with `windlass_testing::TestCluster::run_manager`"
     );
     let is_right = settle(options, &text, &manifests, &needs, have_passed)?;
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -18,6 +18,6 @@ if command -v cargo-windlass > /dev/null; then
     step cargo windlass rbac --check
 else
     echo "==> skipped: cargo windlass rbac --check. The program is not installed:"
-    echo "    cargo install --locked --path \"/path/to/windlass/crates/cli\""
+    echo "    cargo install --locked --path \"/path/to/windlass/crates/tools/cli\""
 fi
 echo "==> everything passed"

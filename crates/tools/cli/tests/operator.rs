@@ -15,7 +15,7 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) {
 fn command(folder: &Path, program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     // A folder of its own, which both operators share, and the next night.
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/new-operator");
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/new-operator");
     command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target);
     // `cargo windlass` is installed, so their CI compares their Roles with what their tests show.
     let ours = Path::new(env!("CARGO_BIN_EXE_cargo-windlass")).parent().map(Path::to_owned);

@@ -21,7 +21,7 @@ const SOME: [&str; 8] = [
     "objects_are_made_and_the_status_says_ready",
 ];
 
-const WEBSITE: &str = "../../examples/website-operator";
+const WEBSITE: &str = "../../../examples/website-operator";
 const ITS_ROLES: &str = "deploy/rbac.yaml";
 
 /// What `cargo windlass add` made, with webhooks and two versions.

@@ -16,7 +16,7 @@ use super::{crate_folder, output_of};
 
 /// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the
 /// crate.
-const MODULE: &str = "../../xtask/kube/control-plane";
+const MODULE: &str = "../../../xtask/kube/control-plane";
 
 /// The sources of one release, read package by package when they are asked for.
 #[derive(Debug)]

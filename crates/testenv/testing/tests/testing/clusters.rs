@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use serde_json::json;
-use windlass_testing::testkit::TestCluster;
-use windlass_testing::testkit::apiserver::ApiServer;
-use windlass_testing::{Clock, Cluster, Quiet, on_each_cluster};
+use windlass_testing::testserver::TestServer;
+use windlass_testing::testserver::apiserver::ApiServer;
+use windlass_testing::{Clock, Quiet, TestCluster, on_each_cluster};
 
 use crate::operator::{Publisher, failure, page, pages, with_pages};
 
@@ -17,9 +17,9 @@ async fn cluster_of_a_kubeconfig_is_tested_in_a_namespace_of_its_own() {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listening = server.listen(address).await.expect("a port");
     let kubeconfig = listening.temporary_kubeconfig(None).expect("a kubeconfig");
-    let cluster = with_pages(Cluster::of_kubeconfig(kubeconfig.path()).await).await;
+    let cluster = with_pages(TestCluster::of_kubeconfig(kubeconfig.path()).await).await;
     assert!(cluster.namespace().starts_with("test-"), "{}", cluster.namespace());
-    assert!(!cluster.is_embedded() && cluster.test_cluster().is_none());
+    assert!(!cluster.is_embedded() && cluster.test_server().is_none());
 
     let running = cluster.run(pages(), Publisher);
     cluster.create(&page("hello", "Hi")).await;
@@ -44,21 +44,21 @@ async fn cluster_of_a_kubeconfig_is_tested_in_a_namespace_of_its_own() {
 
 #[tokio::test]
 async fn kubeconfig_that_cannot_be_read_is_named() {
-    let message = failure(Cluster::of_kubeconfig("no/such/file")).await;
+    let message = failure(TestCluster::of_kubeconfig("no/such/file")).await;
     assert!(message.starts_with("no/such/file cannot be used: "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn server_behind_a_socket_needs_the_wall_clock() {
-    let message = failure(Cluster::real()).await;
+    let message = failure(TestCluster::real()).await;
     assert!(message.contains("the clock of this test is paused"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn controller_acts_as_an_account_with_its_rights() {
-    let cluster = Cluster::on(TestCluster::embedded_with_roles(), "default");
+    let cluster = TestCluster::on(TestServer::embedded_with_roles(), "default");
     let cluster = with_pages(cluster).await.timeout(Duration::from_secs(30));
-    let test_cluster = cluster.test_cluster().expect("one of the test kit");
+    let test_cluster = cluster.test_server().expect("a test server");
     let operator = test_cluster.account("default", "operator").await.expect("an account");
     let all = json!({
         "apiGroups": ["", "example.com", "events.k8s.io"],
@@ -86,11 +86,13 @@ fn pages_of_default() -> windlass::reconciler::ControllerBuilder<crate::operator
         .owns(Watch::<ConfigMap>::new().options(|o| o.namespace("default")))
 }
 
-#[tokio::test(start_paused = true)]
-async fn clock_is_paused_on_the_embedded_cluster_and_goes_on_for_the_real_one() {
-    on_each_cluster(async |cluster| {
-        let expected = if cluster.is_embedded() { Clock::Paused } else { Clock::Wall };
-        assert_eq!(Clock::current(), expected);
-    })
-    .await;
+on_each_cluster!(
+    clock_is_paused_on_the_embedded_cluster_and_goes_on_for_the_real_one,
+    start_paused = true
+);
+async fn clock_is_paused_on_the_embedded_cluster_and_goes_on_for_the_real_one(
+    cluster: TestCluster,
+) {
+    let expected = if cluster.is_embedded() { Clock::Paused } else { Clock::Wall };
+    assert_eq!(Clock::current(), expected);
 }

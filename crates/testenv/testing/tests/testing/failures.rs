@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass::prelude::*;
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 use crate::operator::{Publisher, failure, page, pages, with_pages};
 
@@ -13,8 +13,8 @@ const NO_CACHE: &str = "the controller \"page\" failed: the cache of pages.v1.ex
      complete after 5 s: ";
 
 /// A controller whose definition is missing. It has given up.
-async fn broken() -> (Cluster, windlass_testing::Running) {
-    let cluster = Cluster::embedded();
+async fn broken() -> (TestCluster, windlass_testing::Running) {
+    let cluster = TestCluster::embedded();
     let running = cluster.run(pages().sync_timeout(Duration::from_secs(5)), Publisher);
     tokio::time::sleep(Duration::from_secs(10)).await;
     (cluster, running)
@@ -30,7 +30,7 @@ async fn failure_is_told_by_whatever_waits() {
     for message in [by_quiet, by_eventually, by_never, by_stop] {
         assert!(message.starts_with(NO_CACHE), "{message}");
         assert!(message.contains("is its CustomResourceDefinition installed?"), "{message}");
-        let place = "in the test at crates/testing/tests/testing/failures.rs:";
+        let place = "in the test at crates/testenv/testing/tests/testing/failures.rs:";
         assert!(message.contains(place), "{message}");
     }
 }
@@ -54,7 +54,7 @@ async fn test_that_fails_already_keeps_its_own_message() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_manager_is_told_with_its_cause() {
-    let cluster = with_pages(Cluster::embedded()).await;
+    let cluster = with_pages(TestCluster::embedded()).await;
     let manager = Manager::new(Options::default())
         .controller(pages(), Publisher)
         .task("printer", async |_: TaskContext| Err(std::io::Error::other("out of paper")));
@@ -68,7 +68,7 @@ async fn failed_manager_is_told_with_its_cause() {
 
 #[tokio::test(start_paused = true)]
 async fn controller_that_cannot_be_built_fails_the_test() {
-    let cluster = with_pages(Cluster::embedded()).await;
+    let cluster = with_pages(TestCluster::embedded()).await;
     let message = failure(async { cluster.run(pages().workers(0), Publisher) }).await;
     assert!(message.contains("controller \"page\" has no workers"), "{message}");
     assert!(message.contains("tests/testing/failures.rs:"), "{message}");
@@ -76,7 +76,7 @@ async fn controller_that_cannot_be_built_fails_the_test() {
 
 #[tokio::test(start_paused = true)]
 async fn hot_loop_is_told_with_what_wakes_it() {
-    let cluster = with_pages(Cluster::embedded()).await.timeout(Duration::from_secs(10));
+    let cluster = with_pages(TestCluster::embedded()).await.timeout(Duration::from_secs(10));
     let running = cluster.run(pages(), Publisher);
     cluster.create(&page("hot", "always new")).await;
     let message = failure(running.wait_until_quiet()).await;

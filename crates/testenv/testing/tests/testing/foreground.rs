@@ -10,22 +10,22 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use windlass::prelude::*;
 use windlass::reconciler::{WriteOptions, owner_reference};
-use windlass_testing::{Cluster, TestObject, on_each_cluster};
+use windlass_testing::{TestCluster, TestObject, on_each_cluster};
 
 use crate::operator::{Page, Publisher, failure, page, pages, with_pages};
 
-#[tokio::test(start_paused = true)]
-async fn page_that_is_deleted_in_the_foreground_goes_with_its_config_map() {
-    on_each_cluster(async |cluster| {
-        let cluster = with_pages(cluster).await;
-        let running = cluster.run(pages(), Publisher);
-        cluster.create(&page("hello", "Hi")).await;
-        running.wait_until_quiet().await;
-        cluster.delete_in_foreground::<Page>("hello").await;
-        assert_eq!(cluster.get_opt::<ConfigMap>("hello").await, None);
-        running.stop().await;
-    })
-    .await;
+on_each_cluster!(
+    page_that_is_deleted_in_the_foreground_goes_with_its_config_map,
+    start_paused = true
+);
+async fn page_that_is_deleted_in_the_foreground_goes_with_its_config_map(cluster: TestCluster) {
+    let cluster = with_pages(cluster).await;
+    let running = cluster.run(pages(), Publisher);
+    cluster.create(&page("hello", "Hi")).await;
+    running.wait_until_quiet().await;
+    cluster.delete_in_foreground::<Page>("hello").await;
+    assert_eq!(cluster.get_opt::<ConfigMap>("hello").await, None);
+    running.stop().await;
 }
 
 /// Makes its objects by requests of its own, which nothing checks.
@@ -47,7 +47,7 @@ impl Reconcile<Page> for Careless {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_that_never_ends_is_a_failure_that_says_why() {
-    let cluster = with_pages(Cluster::embedded()).await;
+    let cluster = with_pages(TestCluster::embedded()).await;
     let running = cluster.run(pages(), Careless);
     cluster.create(&page("hello", "Hi")).await;
     running.wait_until_quiet().await;
@@ -73,24 +73,21 @@ impl Reconcile<Page> for Marker {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn object_that_is_made_during_the_deletion_does_not_hold_it_up() {
-    on_each_cluster(async |cluster| {
-        let cluster = with_pages(cluster).await;
-        let running = cluster.run(pages(), Marker);
-        let mut held = page("hello", "Hi");
-        held.finalizers_mut().push("example.com/held".to_owned());
-        cluster.create(&held).await;
-        running.wait_until_quiet().await;
-        cluster.delete::<Page>("hello").await;
-        cluster.eventually::<ConfigMap>("marker", |_: &ConfigMap| true).await;
-        running.wait_until_quiet().await;
-        cluster.patch::<Page>("hello", json!({"metadata": {"finalizers": null}})).await;
-        cluster.eventually_gone::<Page>("hello").await;
-        cluster.eventually_gone::<ConfigMap>("marker").await;
-        running.stop().await;
-    })
-    .await;
+on_each_cluster!(object_that_is_made_during_the_deletion_does_not_hold_it_up, start_paused = true);
+async fn object_that_is_made_during_the_deletion_does_not_hold_it_up(cluster: TestCluster) {
+    let cluster = with_pages(cluster).await;
+    let running = cluster.run(pages(), Marker);
+    let mut held = page("hello", "Hi");
+    held.finalizers_mut().push("example.com/held".to_owned());
+    cluster.create(&held).await;
+    running.wait_until_quiet().await;
+    cluster.delete::<Page>("hello").await;
+    cluster.eventually::<ConfigMap>("marker", |_: &ConfigMap| true).await;
+    running.wait_until_quiet().await;
+    cluster.patch::<Page>("hello", json!({"metadata": {"finalizers": null}})).await;
+    cluster.eventually_gone::<Page>("hello").await;
+    cluster.eventually_gone::<ConfigMap>("marker").await;
+    running.stop().await;
 }
 
 fn object<K: TestObject>(object: Value) -> K {
@@ -100,7 +97,7 @@ fn object<K: TestObject>(object: Value) -> K {
 /// The controllers of workloads, which are those of kube-controller-manager in small.
 #[tokio::test(start_paused = true)]
 async fn workloads_that_are_deleted_in_the_foreground_go_with_their_pods() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     let workloads = cluster.run_workloads(|workloads| workloads);
     let metadata = json!({"name": "web"});
     let selector = json!({"matchLabels": {"app": "web"}});

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::CustomResourceExt as _;
 use serde_json::json;
 use tempfile::TempDir;
-use windlass_testing::{Cluster, on_each_cluster};
+use windlass_testing::{TestCluster, on_each_cluster};
 
 use crate::operator::{Page, Publisher, failure, page, pages};
 
@@ -25,45 +25,38 @@ fn definition() -> String {
     serde_saphyr::to_string(&Page::crd()).expect("YAML")
 }
 
-#[tokio::test(start_paused = true)]
-async fn definitions_of_a_folder_are_installed() {
-    on_each_cluster(async |cluster| {
-        let folder = folder();
-        let comment = "# generated";
-        write(folder.path(), "crds.yaml", &[comment, MAP, &definition()]);
-        write(folder.path(), "notes.txt", &["not YAML: ["]);
-        cluster.install_from(folder.path()).await;
-        cluster.create(&page("hello", "Hi")).await;
-        cluster.run_until_quiet(pages(), Publisher).await;
-        cluster.get::<ConfigMap>("hello").await;
-        assert!(cluster.get_opt::<ConfigMap>("settings").await.is_none());
-    })
-    .await;
+on_each_cluster!(definitions_of_a_folder_are_installed, start_paused = true);
+async fn definitions_of_a_folder_are_installed(cluster: TestCluster) {
+    let folder = folder();
+    let comment = "# generated";
+    write(folder.path(), "crds.yaml", &[comment, MAP, &definition()]);
+    write(folder.path(), "notes.txt", &["not YAML: ["]);
+    cluster.install_from(folder.path()).await;
+    cluster.create(&page("hello", "Hi")).await;
+    cluster.run_until_quiet(pages(), Publisher).await;
+    cluster.get::<ConfigMap>("hello").await;
+    assert!(cluster.get_opt::<ConfigMap>("settings").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn objects_of_a_file_are_applied_to_the_namespace_of_the_test() {
-    on_each_cluster(async |cluster| {
-        let folder = folder();
-        let custom =
-            "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: p}\nspec: {text: t}\n";
-        write(folder.path(), "all.yaml", &[MAP, &definition(), custom]);
-        let file = folder.path().join("all.yaml");
-        cluster.apply_from(&file).await;
-        cluster.expect::<ConfigMap>("settings", json!({"data": {"a": "b"}})).await;
-        cluster.expect::<Page>("p", json!({"spec": {"text": "t"}})).await;
-        // Applied again, nothing changes.
-        let before = cluster.get::<ConfigMap>("settings").await;
-        cluster.apply_from(&file).await;
-        assert_eq!(cluster.get::<ConfigMap>("settings").await, before);
-        assert!(cluster.get_opt::<Namespace>("settings").await.is_none());
-    })
-    .await;
+on_each_cluster!(objects_of_a_file_are_applied_to_the_namespace_of_the_test, start_paused = true);
+async fn objects_of_a_file_are_applied_to_the_namespace_of_the_test(cluster: TestCluster) {
+    let folder = folder();
+    let custom = "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: p}\nspec: {text: t}\n";
+    write(folder.path(), "all.yaml", &[MAP, &definition(), custom]);
+    let file = folder.path().join("all.yaml");
+    cluster.apply_from(&file).await;
+    cluster.expect::<ConfigMap>("settings", json!({"data": {"a": "b"}})).await;
+    cluster.expect::<Page>("p", json!({"spec": {"text": "t"}})).await;
+    // Applied again, nothing changes.
+    let before = cluster.get::<ConfigMap>("settings").await;
+    cluster.apply_from(&file).await;
+    assert_eq!(cluster.get::<ConfigMap>("settings").await, before);
+    assert!(cluster.get_opt::<Namespace>("settings").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_name_the_file_and_the_document() {
-    let (cluster, folder) = (Cluster::embedded(), folder());
+    let (cluster, folder) = (TestCluster::embedded(), folder());
     let no_definition =
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {group: 7}\n";
     let refused = definition().replace("pages.example.com", "other.example.com");

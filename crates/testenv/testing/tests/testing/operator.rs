@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::prelude::*;
 use windlass::reconciler::ControllerBuilder;
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Page", namespaced)]
@@ -53,7 +53,7 @@ pub(crate) fn page(name: &str, text: &str) -> Page {
 }
 
 /// The cluster, on which pages are known.
-pub(crate) async fn with_pages(cluster: Cluster) -> Cluster {
+pub(crate) async fn with_pages(cluster: TestCluster) -> TestCluster {
     cluster.install(&Page::crd()).await;
     cluster
 }

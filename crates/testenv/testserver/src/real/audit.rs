@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::RealCluster;
+use super::ControlPlane;
 use crate::Error;
 
 /// The file of the policy, in the cluster's folder.
@@ -67,9 +67,9 @@ pub enum AuditStage {
     Panic,
 }
 
-impl RealCluster {
+impl ControlPlane {
     /// The audit log so far: all writes, in the order in which the server noted them. Empty unless
-    /// [`RealOptions::audit_log`](super::RealOptions::audit_log) turned it on.
+    /// [`ControlPlaneOptions::audit_log`](super::ControlPlaneOptions::audit_log) turned it on.
     ///
     /// # Errors
     /// If the log cannot be read.

@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::RealCluster;
+use super::ControlPlane;
 use crate::Error;
 
 /// The byte zero in base64: the smallest key there is, and there is nothing at it.
@@ -20,13 +20,13 @@ pub(super) struct EtcdApi {
     port: u16,
 }
 
-impl RealCluster {
+impl ControlPlane {
     /// Compacts etcd: nobody learns any more what was before the current version, which is
     /// returned. The newest change itself is still told.
     ///
     /// kube-apiserver answers many reads from a cache that remembers for itself. Only a resource
     /// without one forgets at once: `--watch-cache-sizes=configmaps#0`, see
-    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others do when the API
+    /// [`ControlPlaneOptions::apiserver_flag`](super::ControlPlaneOptions::apiserver_flag). Others do when the API
     /// server is started again. Dropped half-way, it may have happened or not.
     ///
     /// # Errors

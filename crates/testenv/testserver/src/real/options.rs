@@ -13,15 +13,15 @@ pub const WORKLOAD_CONTROLLERS: [&str; 6] = [
     "cronjob-controller",
 ];
 
-/// Options for [`RealCluster::start`](super::RealCluster::start).
+/// Options for [`ControlPlane::start`](super::ControlPlane::start).
 #[derive(Clone, Debug, Default)]
-pub struct RealOptions {
+pub struct ControlPlaneOptions {
     pub(super) controllers: Vec<String>,
     pub(super) apiserver_flags: Vec<String>,
     pub(super) is_audited: bool,
 }
 
-impl RealOptions {
+impl ControlPlaneOptions {
     /// A kube-apiserver and etcd with their defaults, and no controllers.
     pub fn new() -> Self {
         Self::default()
@@ -47,7 +47,7 @@ impl RealOptions {
     }
 
     /// Lets kube-apiserver log all writes, for
-    /// [`RealCluster::audit_log`](super::RealCluster::audit_log). Default: it does not.
+    /// [`ControlPlane::audit_log`](super::ControlPlane::audit_log). Default: it does not.
     #[must_use]
     pub fn audit_log(mut self) -> Self {
         self.is_audited = true;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Request;
 use tokio::time;
 
-use super::RealCluster;
+use super::ControlPlane;
 use super::server::Server;
 use crate::Error;
 
@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// it.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
-impl RealCluster {
+impl ControlPlane {
     /// Waits until the API server is ready: `/readyz` is ok and the namespace `default` exists.
     ///
     /// It is after [`start`](Self::start) and [`start_apiserver`](Self::start_apiserver). Call this

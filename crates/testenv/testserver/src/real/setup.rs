@@ -10,11 +10,11 @@ use std::process::Command;
 use http::Uri;
 use serde_json::{Value, json};
 
-use super::RealCluster;
+use super::ControlPlane;
 use super::assets::Assets;
 use super::audit;
 use super::certificates::{Authority, Certificates};
-use super::options::RealOptions;
+use super::options::ControlPlaneOptions;
 use super::ports::free_port;
 use super::server::Server;
 use super::supervisor::Folder;
@@ -45,7 +45,7 @@ impl fmt::Debug for Access {
 }
 
 /// Finds the programs, writes the files and returns the cluster with no server started.
-pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
+pub(super) fn prepare(options: &ControlPlaneOptions) -> Result<ControlPlane, Error> {
     let assets = Assets::from_environment();
     let etcd = Command::new(assets.find("etcd")?);
     let apiserver = Command::new(assets.find("kube-apiserver")?);
@@ -59,7 +59,7 @@ pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
     let path = folder.path();
     let mut flags = if options.is_audited { audit::prepare(path)? } else { Vec::new() };
     flags.extend_from_slice(&options.apiserver_flags);
-    Ok(RealCluster {
+    Ok(ControlPlane {
         controller_manager: controller_manager.map(|command| {
             let command = controller_manager_flags(command, &options.controllers);
             Server::new("kube-controller-manager", command, path)

@@ -10,11 +10,11 @@ use kube::config::AuthInfo;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::RealCluster;
+use super::ControlPlane;
 use super::setup::kubeconfig_text;
 use crate::Error;
 
-/// A user of a [`RealCluster`].
+/// A user of a [`ControlPlane`].
 #[derive(Clone, Debug)]
 pub struct User {
     name: String,
@@ -22,7 +22,7 @@ pub struct User {
     config: kube::Config,
 }
 
-impl RealCluster {
+impl ControlPlane {
     /// Makes a user without any rights. Its files live as long as the cluster.
     ///
     /// # Errors

@@ -8,8 +8,9 @@ use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio::sync::OnceCell;
-use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+use windlass_testserver::{
+    CLEANUP_CONTROLLERS, ControlPlane, ControlPlaneOptions, WORKLOAD_CONTROLLERS,
+};
 
 use crate::support::{Stage, cases};
 
@@ -22,16 +23,16 @@ const MORE_CONTROLLERS: [&str; 4] = [
 ];
 
 /// One real cluster for all cases; it ends with the process.
-static REAL: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
+static REAL: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
 
 async fn real() -> Stage {
     let start = || async {
         let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
         let controllers = controllers.chain(MORE_CONTROLLERS);
-        RealCluster::start(RealOptions::new().controllers(controllers)).await.map(Arc::new)
+        ControlPlane::start(ControlPlaneOptions::new().controllers(controllers)).await.map(Arc::new)
     };
     let cluster = REAL.get_or_try_init(start).await;
-    let cluster = cluster.unwrap_or_else(|error| panic!("{REAL_TIER} is set, but: {error}"));
+    let cluster = cluster.expect("a real control plane");
     let client = cluster.client().expect("a client");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = json!({"metadata": {"generateName": "workloads-"}});
@@ -43,11 +44,8 @@ async fn real() -> Stage {
 macro_rules! same_on_both {
     ($($case:ident),* $(,)?) => {$(
         #[tokio::test]
+        #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
         async fn $case() {
-            if !real_tier_is_on() {
-                println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-                return;
-            }
             let (embedded, real) = (Stage::embedded().await, real().await);
             cases::$case(&embedded).await;
             cases::$case(&real).await;

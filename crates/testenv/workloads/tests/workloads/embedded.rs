@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_workloads::Workloads;
 
 use crate::support::watcher::Watcher;
@@ -29,7 +29,7 @@ macro_rules! embedded {
 with_all_cases!(embedded);
 
 /// Three replicas of something, and all pods that were ever made for it.
-async fn pods_made(cluster: &TestCluster) -> usize {
+async fn pods_made(cluster: &TestServer) -> usize {
     let stage = Stage::on(cluster).await;
     let (sender, made) = std::sync::mpsc::channel();
     let watcher = Watcher::begin(&stage, PODS, move |pods| {
@@ -58,7 +58,7 @@ async fn pods_made(cluster: &TestCluster) -> usize {
 async fn cache_that_is_behind_leads_to_no_pod_too_many() {
     // Events of pods are late, by more than a run waits for them. Those of replica sets are not,
     // and each is a run.
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let late = Fault::DelayEvent(Duration::from_secs(6));
     let server = cluster.server().expect("embedded");
     server.faults().add(FaultRule::new(late).resource("pods"));
@@ -69,7 +69,7 @@ async fn cache_that_is_behind_leads_to_no_pod_too_many() {
 async fn lost_answer_leads_to_no_pod_too_many() {
     // The pod is made, but its replica set is told that the connection broke; and the event is late
     // as well.
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("embedded");
     let late = Fault::DelayEvent(Duration::from_secs(6));
     server.faults().add(FaultRule::new(late).resource("pods"));
@@ -80,7 +80,7 @@ async fn lost_answer_leads_to_no_pod_too_many() {
 /// Writes fail at random, before or after they were made; what comes of it is the same.
 #[tokio::test(start_paused = true)]
 async fn writes_that_fail_at_random_lead_to_the_same_end() {
-    let expected = rolled_and_scaled(&TestCluster::embedded()).await;
+    let expected = rolled_and_scaled(&TestServer::embedded()).await;
     for seed in 0..5 {
         println!("seed {seed}");
         let server = ApiServer::builder().seed(seed).build();
@@ -90,14 +90,14 @@ async fn writes_that_fail_at_random_lead_to_the_same_end() {
             let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
             server.faults().add(rule);
         }
-        assert_eq!(rolled_and_scaled(&TestCluster::on(server)).await, expected);
+        assert_eq!(rolled_and_scaled(&TestServer::on(server)).await, expected);
     }
 }
 
 /// The same for jobs, whose pods are counted once, and for stateful sets.
 #[tokio::test(start_paused = true)]
 async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
-    let expected = counted_and_ordered(&TestCluster::embedded()).await;
+    let expected = counted_and_ordered(&TestServer::embedded()).await;
     for seed in 0..5 {
         println!("seed {seed}");
         let server = ApiServer::builder().seed(seed).build();
@@ -107,12 +107,12 @@ async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
             let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
             server.faults().add(rule);
         }
-        assert_eq!(counted_and_ordered(&TestCluster::on(server)).await, expected);
+        assert_eq!(counted_and_ordered(&TestServer::on(server)).await, expected);
     }
 }
 
 /// What a job and a rollout of a stateful set lead to.
-async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
+async fn counted_and_ordered(cluster: &TestServer) -> [Value; 3] {
     let stages = [Stage::on(cluster).await, Stage::on(cluster).await, Stage::on(cluster).await];
     cases::stateful_set_rolls_from_the_last_to_the_first(&stages[0]).await;
     cases::indexed_job_completes(&stages[1]).await;
@@ -126,7 +126,7 @@ async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
 }
 
 /// What a rollout and scaling lead to.
-async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
+async fn rolled_and_scaled(cluster: &TestServer) -> Value {
     let stage = Stage::on(cluster).await;
     cases::rolled_back(&stage).await;
     stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 6}})).await;
@@ -140,7 +140,7 @@ async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn informers_are_those_of_everybody() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let pods = factory.informer::<Pod>().expect("an informer");
     let stop = CancellationToken::new();
@@ -156,7 +156,7 @@ async fn informers_are_those_of_everybody() {
 
 #[tokio::test(start_paused = true)]
 async fn caches_that_are_never_complete_end_all_controllers() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let failing = FaultRule::new(Fault::Fail { code: 403, retry_after: None });
     let server = cluster.server().expect("embedded");
     server.faults().add(failing.resource("replicasets"));
@@ -168,7 +168,7 @@ async fn caches_that_are_never_complete_end_all_controllers() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_answers_lead_to_no_second_replica_set() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("embedded");
     server
         .faults()

@@ -476,7 +476,7 @@ rules:
     #[test]
     fn manifests_of_this_repository_can_be_read_and_stay_as_they_are() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        for folder in ["../../examples/website-operator", "template", "template-added"] {
+        for folder in ["../../../examples/website-operator", "template", "template-added"] {
             let file = here.join(folder).join("deploy/rbac.yaml");
             let text = std::fs::read_to_string(&file).expect("a file");
             let read = Manifests::read(&file, &text).expect("manifests");

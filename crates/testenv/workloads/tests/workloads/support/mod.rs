@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::{InformerOptions, SharedInformerFactory};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 use windlass_workloads::{Workloads, WorkloadsError};
 
 /// Between two looks. On the paused clock it takes no time.
@@ -41,17 +41,17 @@ pub(crate) struct Stage {
 impl Stage {
     /// On an embedded server, with all of our controllers.
     pub(crate) async fn embedded() -> Self {
-        Self::on_with(&TestCluster::embedded(), |workloads| workloads.nodes(1)).await
+        Self::on_with(&TestServer::embedded(), |workloads| workloads.nodes(1)).await
     }
 
     /// On this embedded server.
-    pub(crate) async fn on(cluster: &TestCluster) -> Self {
+    pub(crate) async fn on(cluster: &TestServer) -> Self {
         Self::on_with(cluster, |workloads| workloads).await
     }
 
     /// On this embedded server, with these settings.
     pub(crate) async fn on_with(
-        cluster: &TestCluster,
+        cluster: &TestServer,
         change: impl FnOnce(Workloads) -> Workloads,
     ) -> Self {
         let namespace = cluster.namespace("workloads").await.expect("a namespace");

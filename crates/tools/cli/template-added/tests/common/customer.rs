@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::json;
 use windlass::reconciler::ConditionType;
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 use super::metadata;
 
@@ -37,17 +37,17 @@ pub fn blocked(customer: &Customer) -> Option<&str> {
 }
 
 /// The metadata of what was made for the example, in each kind; `None` if it is not there.
-pub async fn made(cluster: &Cluster) -> Vec<Option<ObjectMeta>> {
+pub async fn made(cluster: &TestCluster) -> Vec<Option<ObjectMeta>> {
     vec![metadata::<ServiceAccount>(cluster, HELLO).await]
 }
 
 /// Deletes what was made for the example, as somebody might by mistake.
-pub async fn delete_made(cluster: &Cluster) {
+pub async fn delete_made(cluster: &TestCluster) {
     cluster.delete::<ServiceAccount>(HELLO).await;
 }
 
 /// Everything that the operator does for a Customer, so that it uses every verb that it has.
-pub async fn play(cluster: &Cluster) {
+pub async fn play(cluster: &TestCluster) {
     let customers: Api<Customer> = Api::namespaced(cluster.client(), cluster.namespace());
     // The server may call webhooks for it, and takes a moment to learn where they are.
     let create = async || {

@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::json;
 use windlass::reconciler::ConditionType;
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 use super::metadata;
 
@@ -51,7 +51,7 @@ pub fn blocked(gadget: &Gadget) -> Option<&str> {
 }
 
 /// The metadata of what was made for the example, in each kind; `None` if it is not there.
-pub async fn made(cluster: &Cluster) -> Vec<Option<ObjectMeta>> {
+pub async fn made(cluster: &TestCluster) -> Vec<Option<ObjectMeta>> {
     vec![
         // if configmaps
         metadata::<ConfigMap>(cluster, HELLO).await,
@@ -72,7 +72,7 @@ pub async fn made(cluster: &Cluster) -> Vec<Option<ObjectMeta>> {
 }
 
 /// Deletes what was made for the example, as somebody might by mistake.
-pub async fn delete_made(cluster: &Cluster) {
+pub async fn delete_made(cluster: &TestCluster) {
     // if configmaps
     cluster.delete::<ConfigMap>(HELLO).await;
     // end
@@ -91,7 +91,7 @@ pub async fn delete_made(cluster: &Cluster) {
 }
 
 /// Everything that the operator does for a Gadget, so that it uses every verb that it has.
-pub async fn play(cluster: &Cluster) {
+pub async fn play(cluster: &TestCluster) {
     let gadgets: Api<Gadget> = Api::namespaced(cluster.client(), cluster.namespace());
     // The server may call webhooks for it, and takes a moment to learn where they are.
     let create = async || {

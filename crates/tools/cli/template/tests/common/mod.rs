@@ -6,11 +6,11 @@ pub mod gadget;
 use ::gadget_operator::{definitions, manager};
 use kube::api::ObjectMeta;
 use windlass::prelude::Options;
-use windlass_testing::{Cluster, Running, TestObject};
+use windlass_testing::{Running, TestCluster, TestObject};
 
 /// The operator at work on a cluster in this process, and what makes pods of Deployments there.
-pub async fn at_work() -> (Cluster, [Running; 2]) {
-    let cluster = Cluster::embedded();
+pub async fn at_work() -> (TestCluster, [Running; 2]) {
+    let cluster = TestCluster::embedded();
     for definition in definitions() {
         cluster.install(&definition).await;
     }
@@ -21,7 +21,7 @@ pub async fn at_work() -> (Cluster, [Running; 2]) {
 }
 
 /// Starts the operator, with its Lease in this namespace.
-pub fn start(cluster: &Cluster, lease_namespace: &str) -> Running {
+pub fn start(cluster: &TestCluster, lease_namespace: &str) -> Running {
     let mut options = Options::default();
     options.leader_election_namespace = Some(lease_namespace.to_owned());
     cluster.run_manager(manager(options))
@@ -34,6 +34,6 @@ pub async fn stop(running: [Running; 2]) {
 }
 
 /// The metadata of an object; `None` if it is not there.
-pub async fn metadata<K: TestObject>(cluster: &Cluster, name: &str) -> Option<ObjectMeta> {
+pub async fn metadata<K: TestObject>(cluster: &TestCluster, name: &str) -> Option<ObjectMeta> {
     cluster.get_opt::<K>(name).await.map(|object| object.meta().clone())
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::task;
 
-use super::RealCluster;
+use super::ControlPlane;
 use super::pause::Paused;
 use super::server::Server;
 use super::setup::DATA;
@@ -24,7 +24,7 @@ pub struct Snapshot {
     folder: TempDir,
 }
 
-impl RealCluster {
+impl ControlPlane {
     /// Kills the API server: clients see their connections end in the middle of a word.
     ///
     /// It blocks the thread until the process is gone, for some ten milliseconds.

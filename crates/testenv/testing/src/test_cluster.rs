@@ -8,8 +8,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
-use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{Account, TestCluster};
+use windlass_testserver::{Account, TestServer};
 
 use crate::clock::Clock;
 use crate::part::Part;
@@ -30,7 +29,7 @@ const PREFIX: &str = "test";
 /// watch only it and cluster-scoped objects, so that tests do not see each other; see
 /// [`watch_all_namespaces`](Self::watch_all_namespaces).
 #[derive(Clone)]
-pub struct Cluster {
+pub struct TestCluster {
     shared: Arc<Shared>,
     token: Option<Arc<str>>,
     timeout: Option<Duration>,
@@ -46,27 +45,27 @@ struct Shared {
 }
 
 enum Server {
-    Test(TestCluster),
+    Test(TestServer),
     /// The one of a kubeconfig.
     Existing(Box<Config>),
 }
 
-impl Cluster {
+impl TestCluster {
     /// A new embedded API server for this test alone, in this process, and its namespace
     /// `default`.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn embedded() -> Self {
-        Self::on(TestCluster::embedded(), NAMESPACE)
+        Self::on(TestServer::embedded(), NAMESPACE)
     }
 
-    /// A cluster of the test kit, and a namespace that is there: for an embedded server that was
+    /// A [`TestServer`], and a namespace that is there: for an embedded server that was
     /// built otherwise, or a real one with controllers of its own.
     ///
     /// # Panics
     /// Outside of a tokio runtime; and if the server is real and the clock is paused.
-    pub fn on(cluster: TestCluster, namespace: impl Into<String>) -> Self {
+    pub fn on(cluster: TestServer, namespace: impl Into<String>) -> Self {
         let watches_all = cluster.server().is_some();
         Self::new(Server::Test(cluster), namespace.into(), watches_all)
     }
@@ -77,7 +76,7 @@ impl Cluster {
     /// If the server does not start, or if the clock is paused.
     pub async fn real() -> Self {
         require_wall_clock();
-        let cluster = match TestCluster::real().await {
+        let cluster = match TestServer::real().await {
             Ok(cluster) => cluster,
             Err(error) => panic!("there is no real cluster: {}", causes(&error)),
         };
@@ -152,7 +151,7 @@ impl Cluster {
     }
 
     /// A client with all rights, whose default namespace is the one of the test. The
-    /// [faults](windlass_testkit::apiserver::ApiServer::faults) of an embedded server do not hit
+    /// [faults](windlass_testserver::apiserver::ApiServer::faults) of an embedded server do not hit
     /// it: they are for the controllers.
     pub fn client(&self) -> Client {
         self.shared.client.clone()
@@ -163,8 +162,8 @@ impl Cluster {
         &self.shared.namespace
     }
 
-    /// The cluster of the test kit, with its faults and accounts; `None` for that of a kubeconfig.
-    pub fn test_cluster(&self) -> Option<&TestCluster> {
+    /// The server, with its faults and accounts; `None` for that of a kubeconfig.
+    pub fn test_server(&self) -> Option<&TestServer> {
         match &self.shared.server {
             Server::Test(cluster) => Some(cluster),
             Server::Existing(_) => None,
@@ -265,7 +264,7 @@ impl Server {
                     });
                 }
                 (None, Some(real)) => real.config_as(token.unwrap_or_else(|| real.admin_token())),
-                (None, None) => unreachable!("a cluster of the test kit is embedded or real"),
+                (None, None) => unreachable!("a test server is embedded or real"),
             },
             Self::Existing(config) => {
                 let mut config = Config::clone(config);
@@ -281,47 +280,19 @@ impl Server {
     }
 }
 
-/// Runs a test on an embedded server, and then on the real one if that was asked for by
-/// `WINDLASS_TEST_REAL=1`, as `cargo xtask test --real` does.
-///
-/// The clock may be paused: it is for the embedded server, and goes on for the real one.
-///
-/// ```no_run
-/// #[tokio::test(start_paused = true)]
-/// async fn works_on_both() {
-///     windlass_testing::on_each_cluster(async |cluster| {
-///         // … run a controller, wait until it is quiet, look
-/// #       drop(cluster);
-///     })
-///     .await;
-/// }
-/// ```
-///
-/// # Panics
-/// If the test does, or if the real cluster was asked for and does not start.
-pub async fn on_each_cluster(test: impl AsyncFn(Cluster)) {
-    test(Cluster::embedded()).await;
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: set {REAL_TIER}=1");
-        return;
-    }
-    Clock::resume();
-    test(Cluster::real().await).await;
-}
-
 /// # Panics
 /// If the clock is paused: every request to a real server would time out at once.
 fn require_wall_clock() {
     assert!(
         Clock::current() == Clock::Wall,
         "a server behind a socket needs the wall clock, and the clock of this test is paused: \
-         leave out `start_paused`, or use `on_each_cluster`"
+         leave out `start_paused`, or use `on_each_cluster!`"
     );
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster")
+        f.debug_struct("TestCluster")
             .field("embedded", &self.is_embedded())
             .field("namespace", &self.namespace())
             .finish_non_exhaustive()

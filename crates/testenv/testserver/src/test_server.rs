@@ -1,4 +1,4 @@
-//! One handle for both clusters: a test says what it does, not where.
+//! One handle for both servers: a test says what it does, not where.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use http::Request;
 use serde_json::{Value, json};
 use windlass_apiserver::{ApiServer, Authorization};
 
-use crate::{Error, RealCluster};
+use crate::{ControlPlane, Error};
 
 /// A cluster to test on: an embedded API server of its own, or the real one of this process.
 ///
 /// ```
-/// # async fn test() -> Result<(), windlass_testkit::Error> {
-/// use windlass_testkit::TestCluster;
+/// # async fn test() -> Result<(), windlass_testserver::Error> {
+/// use windlass_testserver::TestServer;
 ///
-/// let cluster = TestCluster::embedded();
+/// let cluster = TestServer::embedded();
 /// let client = cluster.client()?;
 /// let namespace = cluster.namespace("docs").await?;
 /// # drop((client, namespace));
@@ -24,17 +24,17 @@ use crate::{Error, RealCluster};
 /// # runtime.block_on(test()).unwrap();
 /// ```
 #[derive(Debug, Clone)]
-pub struct TestCluster {
+pub struct TestServer {
     servers: Servers,
 }
 
 #[derive(Debug, Clone)]
 enum Servers {
     Embedded(ApiServer),
-    Real(Arc<RealCluster>),
+    Real(Arc<ControlPlane>),
 }
 
-impl TestCluster {
+impl TestServer {
     /// A new embedded API server, with nothing in it but the namespaces that every cluster has.
     pub fn embedded() -> Self {
         Self::on(ApiServer::new())
@@ -57,11 +57,11 @@ impl TestCluster {
     /// # Errors
     /// [`Error::Unavailable`] if its programs are not on this machine; others if it does not start.
     pub async fn real() -> Result<Self, Error> {
-        Ok(Self { servers: Servers::Real(RealCluster::shared().await?) })
+        Ok(Self { servers: Servers::Real(ControlPlane::shared().await?) })
     }
 
-    /// A real control plane of one's own, for tests that hurt it.
-    pub fn on_control_plane(cluster: RealCluster) -> Self {
+    /// A real control plane that this test does not share, for tests that inject faults.
+    pub fn on_control_plane(cluster: ControlPlane) -> Self {
         Self { servers: Servers::Real(Arc::new(cluster)) }
     }
 
@@ -114,61 +114,11 @@ impl TestCluster {
         }
     }
 
-    /// The real cluster, to hurt it; `None` on the embedded one.
-    pub fn control_plane(&self) -> Option<&Arc<RealCluster>> {
+    /// The real control plane, to inject faults; `None` on the embedded server.
+    pub fn control_plane(&self) -> Option<&Arc<ControlPlane>> {
         match &self.servers {
             Servers::Embedded(_) => None,
             Servers::Real(cluster) => Some(cluster),
         }
-    }
-}
-
-/// The variable that asks for the real tier; `cargo xtask test --real` sets it.
-pub const REAL_TIER: &str = "WINDLASS_TEST_REAL";
-
-/// Whether tests are to run on the real control plane, too.
-///
-/// Only where it was asked for: starting it takes seconds. Who asks wants it, so a machine that
-/// lacks it then fails the test instead of passing it over.
-pub fn real_tier_is_on() -> bool {
-    std::env::var_os(REAL_TIER).is_some_and(|value| !value.is_empty() && value != "0")
-}
-
-/// Runs a test on the embedded cluster, and then on the real one if [that was asked
-/// for](real_tier_is_on).
-///
-/// ```no_run
-/// # async fn test() {
-/// windlass_testkit::on_each_cluster(async |cluster| {
-///     let namespace = cluster.namespace("example").await.expect("a namespace");
-///     // … the same on both
-/// })
-/// .await;
-/// # }
-/// ```
-///
-/// # Panics
-/// If the test does, or if the real cluster was asked for and does not start.
-pub async fn on_each_cluster(test: impl AsyncFn(TestCluster)) {
-    run_on(TestCluster::embedded(), test).await;
-}
-
-/// The same with an embedded cluster where roles decide, as they do on the real one.
-///
-/// # Panics
-/// As [`on_each_cluster`].
-pub async fn on_each_cluster_with_roles(test: impl AsyncFn(TestCluster)) {
-    run_on(TestCluster::embedded_with_roles(), test).await;
-}
-
-async fn run_on(embedded: TestCluster, test: impl AsyncFn(TestCluster)) {
-    test(embedded).await;
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-        return;
-    }
-    match TestCluster::real().await {
-        Ok(cluster) => test(cluster).await,
-        Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
     }
 }
