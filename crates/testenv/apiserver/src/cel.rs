@@ -1,16 +1,16 @@
-//! Rules in CEL, the `x-kubernetes-validations` of custom resources.
+//! CEL rules: the `x-kubernetes-validations` of custom resources.
 //!
-//! A rule is compiled when its definition is accepted: parsed (`depth`, `parse`, by the `cel`
-//! crate), checked against the types of its schema (`check`, `types`, `declarations`, `binding`),
-//! and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `stop`, `convert`,
-//! `format`) on the values of the object (`value`, `identity`, `weight`); the functions of the
-//! Kubernetes libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema,
-//! place by place.
+//! A rule is compiled when its definition is accepted: it is parsed (`depth`, `parse`, with the
+//! `cel` crate), checked against the types of its schema (`check`, `types`, `declarations`,
+//! `binding`), and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `stop`,
+//! `convert`, `format`) on the values of the object (`value`, `identity`, `weight`). The functions
+//! of the Kubernetes libraries come from `kube-cel` (`library`). [`Rules`] is a tree with the same
+//! shape as the schema.
 //!
-//! The match conditions of webhooks are compiled and evaluated by the same means (`condition`).
+//! The match conditions of webhooks are compiled and evaluated in the same way (`condition`).
 //!
-//! Evaluation counts what it costs, and ends with an error when it costs too much: for one
-//! expression, and for all rules of one write. It never looks at a clock.
+//! Evaluation counts its cost, and fails beyond a limit: for one expression, and for all rules of
+//! one write. It does not use a clock.
 
 mod ast;
 mod binding;
@@ -48,33 +48,33 @@ pub(crate) use condition::{Condition, Subject};
 pub(crate) use definition::check_entries;
 use rule::{Bound, Rule, Verdict};
 
-/// What all rules of one write may cost together, as on the real server.
+/// The cost limit for all rules of one write, as on the real server.
 const WRITE_BUDGET: u64 = 10_000_000;
 
-/// The rules of a schema, place by place.
+/// The rules of a schema and of the schemas below it.
 #[derive(Debug)]
 pub(crate) struct Rules {
     binding: Binding,
-    /// Of the place itself.
+    /// The rules of this schema itself.
     own: Vec<Rule>,
     items: Option<Box<Rules>>,
-    /// The fields that tell the items of a list apart.
+    /// The key fields of the items, if this is a keyed list.
     keys: Option<Vec<String>>,
     properties: BTreeMap<String, Rules>,
     additional: Option<Box<Rules>>,
 }
 
-/// What the rules say about a write.
+/// The result of evaluating the rules on a write.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<FieldError>,
-    /// What is wrong, but was so before and has not changed.
+    /// Rules that are not met by values that have not changed.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Rules {
-    /// Reads and compiles the rules of a schema; none if there are none. The paths of errors start
-    /// with `path`; places below which `known` says that something is wrong are not looked at.
+    /// Compiles the rules of a schema. Returns `None` if there are none. The paths of errors start
+    /// with `path`. Schemas that `known` has errors for are skipped.
     pub(crate) fn compile(
         schema: &Json,
         path: &str,
@@ -92,7 +92,7 @@ impl Rules {
     ) -> Findings {
         let mut walk = Walk { findings: Findings::default(), budget: WRITE_BUDGET };
         let ratchet = Ratchet { current: before, parent: None };
-        // An end of the budget is among the findings.
+        // If the budget runs out, that is among the findings.
         let _ = walk.look(self, "", new, old, ratchet);
         walk.findings
     }
@@ -104,12 +104,12 @@ impl Rules {
         walk.findings.errors
     }
 
-    /// The rules at a field that is declared by name.
+    /// Returns the rules of a declared field.
     pub(crate) fn property(&self, name: &str) -> Option<&Self> {
         self.properties.get(name)
     }
 
-    /// The rules at the items of a list.
+    /// Returns the rules of the items of a list.
     pub(crate) fn items(&self) -> Option<&Self> {
         self.items.as_deref()
     }
@@ -128,7 +128,7 @@ struct Ratchet<'a> {
 struct Ancestor<'a> {
     before: Before<'a>,
     new: &'a Json,
-    /// Whether both are the same: all values below ask, and it is found out once.
+    /// Whether both are equal. Computed once for all values below.
     unchanged: OnceCell<bool>,
 }
 
@@ -143,20 +143,20 @@ impl<'a> Ratchet<'a> {
         }
     }
 
-    /// This value as the ancestor of those below it.
+    /// Returns this value as the ancestor of the values below it.
     fn ancestor(self, new: &'a Json) -> Option<Ancestor<'a>> {
         self.current.map(|before| Ancestor { before, new, unchanged: OnceCell::new() })
     }
 
-    /// The ratchet of a field of this value. If the old value is unknown, that of the field is
-    /// too, and the ancestor stays the same.
+    /// Returns the ratchet of a field of this value. If the old value is unknown, so is that of the
+    /// field, and the ancestor stays the same.
     fn of_field<'b>(self, name: &str, here: Option<&'b Ancestor<'b>>) -> Ratchet<'b>
     where
         'a: 'b,
     {
         match self.current {
             None => self,
-            // The type is the same before and after an update, so that it says nothing.
+            // The type meta never changes, so it does not take part in ratcheting.
             Some(_) if self.parent.is_none() && matches!(name, "apiVersion" | "kind") => {
                 Ratchet::default()
             }
@@ -164,7 +164,7 @@ impl<'a> Ratchet<'a> {
         }
     }
 
-    /// The ratchet of an item of this list, whose old items are `held`.
+    /// Returns the ratchet of an item of this list. `held` are the old items.
     fn of_item<'b>(
         self,
         item: &Json,
@@ -252,7 +252,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The rules of one place.
+    /// Evaluates the rules of one schema on a value.
     fn evaluate(
         &mut self,
         rules: &Rules,
@@ -301,7 +301,7 @@ impl Walk {
     }
 }
 
-/// The path as errors have it: that of the root is no field.
+/// Returns the path for errors. The root has no field.
 fn or_nil(path: &str) -> String {
     if path.is_empty() { NO_FIELD.to_owned() } else { path.to_owned() }
 }

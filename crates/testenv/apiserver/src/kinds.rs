@@ -1,13 +1,13 @@
-//! What the server can hold: every resource, built in or custom, described by the same data.
+//! The kinds of the server: all resources, built in or custom, are described by the same data.
 //!
-//! A request names a group, a version and a plural; the [`Registry`] turns them into a
-//! [`Resource`], and from there on nothing asks whether the kind is built in: scope, subresources,
-//! selectable fields, generation and update rules are read from [`Kind`](crate::kind::Kind). The
-//! built-ins are a table ([`builtin`]); a `CustomResourceDefinition` becomes the same type and is
-//! put into the registry beside them.
+//! A request names a group, a version and a plural, and the [`Registry`] resolves them to a
+//! [`Resource`]. From there on, no code asks whether the kind is built in: scope, subresources,
+//! selectable fields, generation and update rules come from [`Kind`](crate::kind::Kind). The
+//! built-in kinds are a table ([`builtin`]). A `CustomResourceDefinition` becomes a `Kind` as well
+//! and is added to the registry.
 //!
-//! Invariants: a (group, plural) is registered at most once; a [`KindId`] is never given to a
-//! second kind; of the versions of a kind exactly one is the storage version.
+//! Invariants: a (group, plural) is registered at most once; a [`KindId`] is never reused; each
+//! kind has exactly one storage version.
 
 mod builtin;
 mod defaults;

@@ -1,9 +1,8 @@
-//! Structural schemas of custom resources: what objects may hold, what is dropped and what is
-//! filled in.
+//! Structural schemas of custom resources: validation, pruning and defaulting.
 //!
-//! A schema is parsed once, when a definition is accepted; then it prunes, defaults and validates
-//! objects, in this order. Rules in CEL come last ([`Schema::check_rules`]). Where the real server
-//! goes through the fields of an object in random order, errors come sorted by field name here.
+//! A schema is parsed once, when a definition is accepted. Then it prunes, defaults and validates
+//! objects, in this order. CEL rules come last ([`Schema::check_rules`]). Where the real server
+//! visits the fields of an object in random order, errors are sorted by field name here.
 
 pub(crate) mod before;
 mod defaults;
@@ -33,17 +32,17 @@ use node::Node;
 #[derive(Debug)]
 pub(crate) struct Schema {
     root: Node,
-    /// None if there are none.
+    /// `None` if the schema has no rules.
     rules: Option<Rules>,
 }
 
 impl Schema {
-    /// Parses the `openAPIV3Schema` of a definition. The paths of the errors start with that name.
+    /// Parses the `openAPIV3Schema` of a definition. The paths of errors start with that name.
     pub(crate) fn parse(schema: &Value) -> Result<Self, Vec<FieldError>> {
         Self::parse_at(schema, "openAPIV3Schema")
     }
 
-    /// The same with `path` at the start of the paths.
+    /// Parses a schema, with `path` at the start of the paths of errors.
     pub(crate) fn parse_at(schema: &Value, path: &str) -> Result<Self, Vec<FieldError>> {
         if !schema.is_object() {
             let detail = format!("{path} must be an object");
@@ -78,23 +77,23 @@ impl Schema {
         if errors.is_empty() { Ok(Self { root, rules }) } else { Err(errors) }
     }
 
-    /// Drops the fields that the schema does not know and returns their paths, sorted. The type and
-    /// metadata of the object are left alone.
+    /// Removes unknown fields and returns their paths, sorted. The type meta and metadata of the
+    /// object are left alone.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
 
-    /// What is said about whole objects.
+    /// Returns the schema of whole objects.
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Fills in what the object leaves out.
+    /// Fills in the defaults of missing fields.
     pub(crate) fn default(&self, object: &mut Value) {
         defaults::apply(&self.root, object);
     }
 
-    /// What is wrong with an object that is created, its metadata apart.
+    /// Validates a new object, except for its metadata.
     pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, object, None, "");
         embedded::check(&self.root, object, "", &mut errors);
@@ -102,8 +101,7 @@ impl Schema {
         errors
     }
 
-    /// What is wrong with an update, its metadata apart. What was wrong before and has not changed
-    /// is let pass.
+    /// Validates an update, except for its metadata. Errors in unchanged values are ignored.
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, Some(old), "");
         embedded::check(&self.root, new, "", &mut errors);
@@ -111,7 +109,7 @@ impl Schema {
         errors
     }
 
-    /// What is wrong with an update of the status: nothing else is looked at.
+    /// Validates an update of the status, and nothing else.
     pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if let (Some(node), Some(status)) = (self.root.properties.get("status"), new.get("status"))
@@ -122,7 +120,7 @@ impl Schema {
         errors
     }
 
-    /// Lists that held something twice before may go on doing so.
+    /// Checks lists for duplicates, unless the old object had some already.
     fn check_new_lists(&self, new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         let mut before = Vec::new();
         lists::check(&self.root, old, "", &mut before);
@@ -131,9 +129,9 @@ impl Schema {
         }
     }
 
-    /// Evaluates the rules on an object whose other errors are known. With certain errors the real
-    /// server does not look at rules, and says so. Returns what to warn of: rules that are not met,
-    /// at places that have not changed.
+    /// Evaluates the rules on an object, after its other errors are known. After certain errors the
+    /// real server skips the rules, and reports that. Returns warnings: rules that are not met by
+    /// unchanged values.
     pub(crate) fn check_rules(
         &self,
         new: &Value,
@@ -154,7 +152,7 @@ impl Schema {
     }
 }
 
-/// The error that stands last when rules were not looked at because of the other errors.
+/// Returns the last error when rules were skipped because of other errors.
 fn rules_not_checked() -> FieldError {
     FieldError::invalid(
         NO_FIELD,
@@ -164,7 +162,7 @@ fn rules_not_checked() -> FieldError {
     )
 }
 
-/// Defaults must follow the schema themselves.
+/// Checks that defaults follow their schema.
 fn check_defaults(node: &Node, path: &str, in_meta: bool, errors: &mut Vec<FieldError>) {
     if let Some(default) = &node.default {
         let field = format!("{path}.default");
@@ -190,7 +188,7 @@ fn check_defaults(node: &Node, path: &str, in_meta: bool, errors: &mut Vec<Field
     }
 }
 
-/// Defaults must follow the rules at their places, too.
+/// Checks that defaults meet their rules.
 fn check_rules_of_defaults(node: &Node, rules: &Rules, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(default) = &node.default {
         errors.extend(rules.check_default(&format!("{path}.default"), default));

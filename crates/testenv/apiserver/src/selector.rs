@@ -1,7 +1,7 @@
-//! Which objects a list or a watch is about: label selectors and field selectors.
+//! Label selectors and field selectors of lists and watches.
 //!
-//! Both are parsed from the query of a request; a text that is not one gives the words of the 400
-//! answer. [`object`] has the selectors that stand in objects.
+//! Both are parsed from the query of a request. The error of an invalid one is the message of the
+//! 400. [`object`] has the label selectors inside of objects.
 
 pub(crate) mod field;
 pub(crate) mod label;

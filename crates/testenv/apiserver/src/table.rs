@@ -1,13 +1,13 @@
-//! Tables: objects as rows of cells, which is what `kubectl get` asks for and prints.
+//! Tables: objects as rows of cells, which `kubectl get` requests and prints.
 //!
-//! A client asks for the form `as=Table` in its `Accept` header ([`crate::accept`]), and by the
-//! query parameter `includeObject` for how much of an object goes along with its row. The rest is a
-//! form like others: [`crate::object::Encoding`] writes objects through a [`TableWriter`], alone,
-//! in lists and in watches. What the columns are is known by a [`Printer`]: [`builtin`] kinds have
-//! theirs in this crate, [`custom`] ones in their definition. Ages are counted from the server's
-//! clock at the moment a row is written.
+//! A client asks for the form `as=Table` in its `Accept` header ([`crate::accept`]). The query
+//! parameter `includeObject` says how much of an object is sent with its row. Otherwise a table is
+//! a form like any other: [`crate::object::Encoding`] writes objects with a [`TableWriter`], alone,
+//! in lists and in watches. A [`Printer`] has the columns: those of [`builtin`] kinds are in this
+//! crate, those of [`custom`] kinds in their definition. Ages are relative to the server's clock
+//! when a row is written.
 //!
-//! Invariant: a row has as many cells as the table has columns, whatever the object lacks.
+//! Invariant: a row has as many cells as the table has columns, even if the object lacks fields.
 
 mod age;
 mod builtin;
@@ -25,21 +25,21 @@ use crate::clock::WallClock;
 use crate::failure::Failure;
 use crate::kind::{Kind, Version};
 
-/// Which table is asked for.
+/// The form of table that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TableForm {
     pub(crate) version: TableVersion,
     pub(crate) include: Include,
 }
 
-/// The versions that tables have. They look the same.
+/// The versions of tables. They look the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum TableVersion {
     V1,
     V1Beta1,
 }
 
-/// `includeObject`: what comes with a row.
+/// `includeObject`: the part of the object that is sent with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Include {
     None,
@@ -48,7 +48,7 @@ pub(crate) enum Include {
     Object,
 }
 
-/// Where the rows of a kind come from.
+/// The source of a kind's columns and cells.
 #[derive(Debug, Clone)]
 enum Printer {
     BuiltIn(&'static BuiltIn),
@@ -61,10 +61,10 @@ pub(crate) struct TableWriter {
     version: TableVersion,
     printer: Printer,
     clock: WallClock,
-    /// `kind` and `apiVersion` of the objects, which are stored without. Only columns of custom
-    /// kinds can show them.
+    /// `kind` and `apiVersion` of the objects, which are stored without them. Only columns of
+    /// custom kinds can show them.
     type_meta: Option<(String, String)>,
-    /// Whether the next table says what its columns are: in a watch only the first one does.
+    /// Whether to write the column definitions: in a watch only the first table has them.
     with_columns: bool,
 }
 
@@ -86,7 +86,7 @@ impl TableVersion {
 }
 
 impl Include {
-    /// Reads the parameter; nothing means metadata.
+    /// Parses the parameter. An empty one means metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text {
             "None" => Ok(Self::None),
@@ -132,7 +132,7 @@ impl Printer {
         }
     }
 
-    /// What else a row says; null if nothing.
+    /// Returns the conditions of a row, or null.
     fn conditions(&self, object: &Value) -> Value {
         match self {
             Self::BuiltIn(builtin) => (builtin.conditions)(object),
@@ -156,7 +156,7 @@ impl TableWriter {
         Self { version, printer, clock, type_meta, with_columns: true }
     }
 
-    /// From here on, tables do not say again what their columns are.
+    /// Leaves out the column definitions of all tables from now on.
     pub(crate) fn omit_columns(&mut self) {
         self.with_columns = false;
     }
@@ -178,7 +178,7 @@ impl TableWriter {
         matches!(&self.printer, Printer::BuiltIn(builtin) if builtin.null_for_no_rows)
     }
 
-    /// Appends the row of an object; `write_object` appends what comes with it.
+    /// Appends the row of an object. `write_object` appends the object that is sent with it.
     pub(crate) fn write_row(
         &self,
         mut object: Value,

@@ -1,8 +1,8 @@
-//! How objects are written: each verb takes a request that was understood and gives what to answer.
+//! The write verbs: each takes a parsed request and returns the response.
 //!
-//! Reading order: [`decode`] turns a body into an object, [`create`], [`update`], [`patch`],
-//! [`apply`], [`delete`] and [`evict`] are the verbs, `admit` asks webhooks, `check` is what an
-//! object must pass, [`scale`] and [`review`] the kinds of things that only look like objects.
+//! Reading order: [`decode`] turns a body into an object. [`create`], [`update`], [`patch`],
+//! [`apply`], [`delete`] and [`evict`] are the verbs. `admit` calls webhooks, and `check` validates
+//! an object before it is stored. [`scale`] and [`review`] handle the kinds that are never stored.
 
 mod admit;
 pub(crate) mod apply;
@@ -26,19 +26,20 @@ use serde_json::{Map, Value};
 use crate::object::Stored;
 use crate::target::Target;
 
-/// What a write answers with.
+/// The response to a write.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) code: StatusCode,
     pub(crate) answer: Answer,
 }
 
-/// The body of an answer.
+/// The body of the response.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// An object of the target's kind, in the version and form that were asked for.
+    /// An object of the target's kind. It is sent in the version and form that the client asked
+    /// for.
     Object(Arc<Stored>),
-    /// Something else, as it stands.
+    /// Any other value, sent unchanged.
     Value(Value),
 }
 
@@ -52,7 +53,7 @@ impl Written {
     }
 }
 
-/// Fills in what the kind's schema, or Kubernetes, says about fields that are missing.
+/// Fills in missing fields with the defaults of the kind's schema, or of the built-in kind.
 fn apply_defaults(target: &Target, object: &mut Map<String, Value>, create: bool) {
     let mut value = Value::Object(std::mem::take(object));
     if target.kind.is_builtin() {

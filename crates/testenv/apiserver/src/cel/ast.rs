@@ -1,11 +1,11 @@
-//! Expressions as the checker and the evaluator see them.
+//! The expression tree for the checker and the evaluator.
 //!
-//! Macros are loops of their own kind here instead of the general comprehension that cel-go expands
-//! them to, so that a loop that builds a list does not copy it in every round.
+//! Macros are loops here, not the general comprehension that cel-go expands them to. So a loop that
+//! builds a list does not copy it in every round.
 
 use super::value::Val;
 
-/// An expression, and the number by which its place in the source is found.
+/// An expression. Its position in the source is found by `id`.
 #[derive(Debug)]
 pub(super) struct Expr {
     pub(super) id: u64,
@@ -16,7 +16,7 @@ pub(super) struct Expr {
 pub(super) enum Kind {
     Literal(Val),
     Ident(String),
-    /// `a.b`, or `has(a.b)` if it is only a test.
+    /// `a.b`, or `has(a.b)` if `test` is set.
     Select {
         operand: Box<Expr>,
         field: String,
@@ -34,12 +34,12 @@ pub(super) enum Kind {
     },
     List(Vec<Item>),
     Map(Vec<Entry>),
-    /// A message, of which Kubernetes has none that an expression can make.
+    /// A message literal. Kubernetes has no messages that an expression can create.
     Message(String),
     Loop(Box<Loop>),
 }
 
-/// One item of a list; one that is optional is left out if it has no value.
+/// An item of a list. An optional item without a value is left out.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) value: Expr,
@@ -60,9 +60,9 @@ pub(super) struct Loop {
     pub(super) kind: LoopKind,
     pub(super) range: Expr,
     pub(super) variable: String,
-    /// The value beside the index or key, in macros with two variables.
+    /// The second variable: the value, next to the index or key.
     pub(super) second: Option<String>,
-    /// Which items count, in those macros that build something.
+    /// The condition on items, in macros that build a list or map.
     pub(super) filter: Option<Expr>,
     pub(super) body: Expr,
 }
@@ -87,7 +87,7 @@ pub(super) enum LoopKind {
 }
 
 impl LoopKind {
-    /// The macro that is called so on a value with so many arguments.
+    /// Returns the macro with this name and number of arguments.
     pub(super) fn of_macro(name: &str, arguments: usize) -> Option<Self> {
         Some(match (name, arguments) {
             ("all", 3) => Self::All,
@@ -110,7 +110,7 @@ impl LoopKind {
 }
 
 impl Expr {
-    /// The dotted name that this is, if it is one: `a.b.c`.
+    /// Returns the dotted name, such as `a.b.c`, if the expression is one.
     pub(super) fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),

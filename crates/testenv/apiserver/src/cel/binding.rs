@@ -1,8 +1,8 @@
-//! What a schema makes of the values at its place: the type that expressions are checked against,
-//! and the value that they see.
+//! Maps a schema to CEL: to the type that expressions are checked against, and to the values that
+//! they see.
 //!
-//! What a schema does not describe is not there for expressions: fields that are kept unknown, and
-//! lists and maps of such. Fields have the names that [`escape`] gives them.
+//! Expressions do not see anything that the schema does not describe: unknown fields that are
+//! preserved, and lists and maps of them. [`escape`] returns the names of fields in expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::keywords::is_keyword;
 use super::types::{self, Type};
 use super::value::{Key, List, Object, Order, Val};
 
-/// The name of a field in expressions; none if it has none there.
+/// Returns the name of a field in expressions, or `None` if it has none.
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -29,18 +29,18 @@ pub(super) fn escape(name: &str) -> Option<String> {
     name.chars().all(known).then(escaped)
 }
 
-/// A schema, read for expressions.
+/// A schema as expressions see it.
 #[derive(Debug)]
 pub(super) struct Binding {
     shape: Shape,
     nullable: bool,
-    /// The `type` of the schema, which stands in messages.
+    /// The `type` of the schema, for messages.
     pub(super) type_name: String,
 }
 
 #[derive(Debug)]
 enum Shape {
-    /// Nothing that an expression can look into.
+    /// A value that expressions cannot access.
     Unknown,
     IntOrString,
     Bool,
@@ -62,7 +62,8 @@ enum Format {
 }
 
 impl Binding {
-    /// Reads a schema. The root of a resource has a type, a name and a prefix of one at least.
+    /// Reads a schema. The root of a resource always has `apiVersion`, `kind`, and `metadata` with
+    /// `name` and `generateName`.
     pub(super) fn read(schema: &Json, root: bool) -> Self {
         let text = |name: &str| schema[name].as_str().unwrap_or_default();
         let shape = if schema["x-kubernetes-int-or-string"] == true {
@@ -142,7 +143,8 @@ impl Binding {
         Shape::Object(fields)
     }
 
-    /// The type of the values, for objects by this name; none if expressions do not see them.
+    /// Returns the type of the values, or `None` if expressions do not see them. `name` is the name
+    /// of an object type.
     pub(super) fn declared(&self, name: &str) -> Option<Type> {
         Some(match &self.shape {
             Shape::Unknown => return None,
@@ -168,7 +170,7 @@ impl Binding {
         })
     }
 
-    /// The value that expressions see, or why there is none.
+    /// Returns the value that expressions see. The error says why there is none.
     pub(super) fn value(&self, json: &Json) -> Result<Val, String> {
         if json.is_null() {
             return if self.nullable {
@@ -223,12 +225,12 @@ impl Shape {
     }
 }
 
-/// Whether the values of a schema are resources of their own, with a type and a name.
+/// Whether the values of a schema are embedded resources.
 pub(super) fn is_embedded(schema: &Json) -> bool {
     schema["x-kubernetes-embedded-resource"] == true
 }
 
-/// A field that is null is not there; one that has no type or no name is hidden.
+/// Returns an object. Null fields, and fields without a type or a name in expressions, are hidden.
 fn object(
     shapes: &BTreeMap<String, Binding>,
     fields: &Map<String, Json>,
@@ -273,7 +275,7 @@ fn formatted(format: Format, text: &str) -> Result<Val, String> {
         Format::Date => foreign("timestamp", &format!("{text}T00:00:00Z"))
             .map_err(|()| format!("Invalid date formatted string {text}")),
         Format::DateTime => {
-            // The format lets pass small letters, which the function does not.
+            // The format allows lower case letters, but the function does not.
             foreign("timestamp", &text.to_ascii_uppercase())
                 .map_err(|()| format!("Invalid date-time formatted string {text}"))
         }

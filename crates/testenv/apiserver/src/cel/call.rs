@@ -1,8 +1,8 @@
-//! Calls of operators and functions, with values.
+//! Calls operators and functions with values.
 //!
-//! The operators and the functions of the language itself are done here; those of the Kubernetes
-//! libraries in [`library`], after their costs were counted. What a function makes is bounded by
-//! what is charged for it before it runs.
+//! The operators and the functions of the language itself are implemented here. Those of the
+//! Kubernetes libraries are in [`library`], and their costs are charged here first. The charge
+//! before a call also limits the size of its result.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val,
         (Val::List(left), Val::List(right)) if name == "_+_" => {
             let work = match left.order {
                 Order::Counts => (left.items.len() + right.items.len()) as u64,
-                // Sets and keyed lists look into their items to tell them apart.
+                // Sets and keyed lists compare their items.
                 _ => a.weight() + b.weight(),
             };
             run.charge(1 + work / 10)?;
@@ -190,7 +190,7 @@ fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val,
     }
 }
 
-/// The functions of the language, and those that need more than a library knows.
+/// Calls the functions of the language, and library functions that need the evaluation.
 fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, Stop>> {
     let tenth = |text: &str| (text.len() as u64).div_ceil(10);
     let (charge, result) = match (name, args) {
@@ -276,14 +276,14 @@ fn some(value: &Val) -> Val {
     Val::Optional(Some(Box::new(value.clone())))
 }
 
-/// Keys to sort by are of one type.
+/// Checks that all sort keys have one type that can be sorted.
 pub(super) fn check_sortable<'a>(mut keys: impl Iterator<Item = &'a Val>) -> Result<(), Stop> {
     let Some(first) = keys.next() else { return Ok(()) };
     let is_alike = |key: &Val| key.compare(first).is_some();
     if is_alike(first) && keys.all(is_alike) { Ok(()) } else { Err(Stop::no_overload()) }
 }
 
-/// Functions with a regular expression, which is compiled once in an evaluation.
+/// Calls a function with a regular expression, which is compiled once per evaluation.
 fn expression(
     run: &mut Evaluation,
     name: &str,
@@ -305,10 +305,10 @@ fn expression(
     })
 }
 
-/// What it costs to compile a pattern, besides its length.
+/// The cost of compiling a pattern, in addition to its length.
 const COMPILE_COST: u64 = 1_000;
 
-/// How large a compiled pattern may be.
+/// The size limit of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// How many compiled patterns are kept during an evaluation.
@@ -318,7 +318,7 @@ fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, St
     if let Some(compiled) = run.patterns.get(pattern) {
         return Ok(compiled.clone());
     }
-    // Compiling takes far longer than matching, and a rule can make up any number of patterns.
+    // Compiling takes far longer than matching, and a rule can build any number of patterns.
     run.charge(COMPILE_COST + pattern.len() as u64)?;
     if run.patterns.len() >= PATTERNS_MAX {
         run.patterns.clear();
@@ -330,13 +330,13 @@ fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, St
     Ok(compiled)
 }
 
-/// What a function of a library costs: what it looks at, and what it could make.
+/// Returns the cost of a library function: the size of its arguments and of its largest result.
 fn cost(function: &str, args: &[&Val]) -> Result<u64, Stop> {
     let weight: u64 = args.iter().map(|arg| arg.weight()).sum();
     let size = |index: usize| args.get(index).map_or(0, |arg| arg.size());
     Ok(1 + weight.div_ceil(10)
         + match (function, args) {
-            // Each with each.
+            // These compare all pairs of items.
             ("sets.contains" | "sets.equivalent" | "sets.intersects", _) => size(0) * size(1),
             ("distinct", _) => size(0) * size(0),
             ("indexOf" | "lastIndexOf", [Val::String(_), ..]) => {
@@ -359,7 +359,7 @@ fn cost(function: &str, args: &[&Val]) -> Result<u64, Stop> {
         })
 }
 
-/// Widths and precisions in a format make long texts of short ones.
+/// Returns the cost of `format`. Large widths or precisions make a long string from a short format.
 fn format_cost(text: &str) -> Result<u64, Stop> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     let mut total = text.len() as u64;

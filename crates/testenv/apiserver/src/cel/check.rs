@@ -1,6 +1,6 @@
-//! Type checking, with the rules and the words of cel-go's checker.
+//! Type checking, with the rules and the error texts of cel-go's checker.
 //!
-//! The checker also settles what a call means: `ip.isCanonical(x)` is a function with a dot in its
+//! The checker also resolves qualified names: `ip.isCanonical(x)` is a function with a dot in its
 //! name, not a method of a variable `ip`.
 
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use super::declarations::{Overload, function, named_type};
 use super::types::{Substitution, Type};
 use super::value::Val;
 
-/// What the checker found out.
+/// The result of checking an expression.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) result: Type,
     /// Whether `oldSelf` is used.
     pub(super) uses_old: bool,
-    /// What is wrong, by the number of the expression.
+    /// The errors, with the ids of their expressions.
     pub(super) errors: Vec<(u64, String)>,
 }
 
-/// Checks an expression in which these variables are known.
+/// Checks an expression with these variables in scope.
 pub(super) fn check(expr: &mut Expr, variables: BTreeMap<String, Type>) -> Checked {
     let mut checker = Checker {
         scopes: vec![variables],
@@ -41,9 +41,9 @@ struct Checker {
     substitution: Substitution,
     uses_old: bool,
     errors: Vec<(u64, String)>,
-    /// Lists and maps of several types, which are looked for when everything else is right.
+    /// Errors about lists and maps of mixed types. They are only reported if there are no others.
     mixed: Vec<(u64, String)>,
-    /// In how many calls of `format` this is: their lists may be of several types.
+    /// The number of enclosing calls of `format`, whose list may have mixed types.
     formats: usize,
 }
 
@@ -170,8 +170,8 @@ impl Checker {
         }
     }
 
-    /// Items of a list, keys and values of a map are of one type. Those of several are `dyn` here
-    /// and told of later.
+    /// Returns the common type of items, keys or values. If they have none, it is `dyn`, and an
+    /// error is added to `mixed`.
     fn join(&mut self, id: u64, before: Option<Type>, next: Type) -> Type {
         let Some(before) = before else { return next };
         if let Some(joined) = self.substitution.join(&before, &next) {
@@ -260,7 +260,7 @@ impl Checker {
         self.error(id, format!("found no matching overload for '{name}' applied to '{signature}'"))
     }
 
-    /// Literals that can never be read are refused at once.
+    /// Reports literals that can never be parsed.
     fn check_literals(&mut self, name: &str, args: &[Expr]) {
         let Some(last) = args.last() else { return };
         let Kind::Literal(Val::String(text)) = &last.kind else { return };
@@ -327,14 +327,14 @@ impl Checker {
         self.substitution.resolve(&result)
     }
 
-    /// What `condition ? … : …` demands of its condition.
+    /// Checks the condition of `condition ? … : …`.
     fn conditional(&mut self, id: u64, condition: Type, branch: &Type) {
         let overloads = function("_?_:_").unwrap_or_default();
         let types = [condition, branch.clone(), branch.clone()];
         self.resolve(id, "_?_:_", overloads, false, &types);
     }
 
-    /// The types of the variables of a loop over this range.
+    /// Returns the types of a loop's variables.
     fn variables(&mut self, id: u64, range: &Type, two: bool) -> (Type, Option<Type>) {
         match range {
             Type::List(item) if two => (Type::Int, Some((**item).clone())),

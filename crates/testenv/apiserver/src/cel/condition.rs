@@ -1,4 +1,4 @@
-//! A match condition of a webhook: an expression about a request, whose objects have no types.
+//! Match conditions of webhooks: expressions about a request with untyped objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -13,14 +13,14 @@ use super::stop::Stop;
 use super::types::{Object, Type};
 use super::value::{Key, Val};
 
-/// A condition that was compiled.
+/// A compiled condition.
 #[derive(Debug)]
 pub(crate) struct Condition {
     source: String,
     program: Expr,
 }
 
-/// What conditions see of a request. Objects that there are not are null.
+/// The request as conditions see it. Missing objects are null.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) object: &'a Json,
@@ -67,10 +67,10 @@ fn declared(name: &str, fields: BTreeMap<String, Type>) -> Type {
 }
 
 impl Condition {
-    /// Compiles an expression that must be a bool.
+    /// Compiles an expression, whose type must be bool.
     ///
     /// # Errors
-    /// What the real server says of an expression that it does not take.
+    /// Returns the error of the real server if the expression is invalid.
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
         let compiled = parse::on_parser_stack(|| {
             let variables = BTreeMap::from([
@@ -88,10 +88,10 @@ impl Condition {
         compiled.unwrap_or_else(|| Err("compilation failed: it cannot be compiled".to_owned()))
     }
 
-    /// Whether the condition holds.
+    /// Whether the request meets the condition.
     ///
     /// # Errors
-    /// Why it cannot be told, in the words of the real server.
+    /// Returns the error of the real server if the expression cannot be evaluated.
     pub(crate) fn holds(&self, subject: &Subject<'_>) -> Result<bool, String> {
         let variables = [
             ("object", subject.object),
@@ -112,7 +112,7 @@ impl Condition {
     }
 }
 
-/// A value without a schema.
+/// Converts a value without a schema.
 fn untyped(json: &Json) -> Val {
     match json {
         Json::Null => Val::Null,

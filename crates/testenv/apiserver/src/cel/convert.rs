@@ -1,4 +1,4 @@
-//! Conversions between the types of the language, with cel-go's limits and words.
+//! Conversions between the types of the language, with cel-go's limits and error texts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) fn int(value: &Val) -> Result<Val, Stop> {
         Val::Int(number) => *number,
         Val::Uint(number) => i64::try_from(*number).map_err(|_| overflow())?,
         Val::Double(number) => {
-            // The bounds themselves are beyond what a double tells apart.
+            // A double cannot represent the bounds exactly, so they are excluded.
             if !(*number > -9_223_372_036_854_775_808.0 && *number < 9_223_372_036_854_775_807.0) {
                 return Err(overflow());
             }
@@ -79,7 +79,7 @@ pub(super) fn bytes(value: &Val) -> Result<Val, Stop> {
     }
 }
 
-/// None where a library knows how.
+/// Converts a value to a string. Returns `None` if a library has to do it.
 pub(super) fn string(value: &Val) -> Option<Result<Val, Stop>> {
     let text: Arc<str> = match value {
         Val::String(text) => text.clone(),
@@ -108,7 +108,7 @@ pub(super) fn string(value: &Val) -> Option<Result<Val, Stop>> {
     Some(Ok(Val::String(text)))
 }
 
-/// A double as Go's `%g` writes it.
+/// Formats a double as Go's `%g` does.
 fn shortest(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -126,7 +126,7 @@ fn shortest(number: f64) -> String {
     format!("{digits}e{sign}{:02}", power.abs())
 }
 
-/// A text that is none of this type.
+/// Returns the error for a string that cannot be converted to this type.
 pub(super) fn from_text(wanted: &str) -> Stop {
     Stop::error(format!("type conversion error from 'string' to '{wanted}'"))
 }

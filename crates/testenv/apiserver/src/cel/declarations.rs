@@ -1,19 +1,19 @@
-//! The functions that expressions may call, with the types that they take.
+//! The functions that expressions may call, with their types.
 //!
-//! `functions.txt` is the list of the environment that kube-apiserver v1.36.3 compiles rules in,
-//! one overload a line, in its order.
+//! `functions.txt` lists the functions that kube-apiserver v1.36.3 declares for rules, one overload
+//! per line, in its order.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::types::{Type, split};
 
-/// One way to call a function.
+/// One overload of a function.
 #[derive(Debug)]
 pub(super) struct Overload {
-    /// Whether it is called on a value, which is the first of the parameters then.
+    /// Whether it is a method. Then the first parameter is its receiver.
     pub(super) member: bool,
-    /// The types of the parameters, and the type of the result last.
+    /// The types of the parameters, followed by the type of the result.
     pub(super) types: Vec<Type>,
 }
 
@@ -25,12 +25,12 @@ static FUNCTIONS: LazyLock<BTreeMap<&str, Vec<Overload>>> = LazyLock::new(|| {
     functions
 });
 
-/// The overloads of a function, if there is one of this name.
+/// Returns the overloads of a function, if it exists.
 pub(super) fn function(name: &str) -> Option<&'static [Overload]> {
     FUNCTIONS.get(name).map(Vec::as_slice)
 }
 
-/// The type that a name stands for, as in `type(self.port) == int`.
+/// Returns the type with this name, as in `type(self.port) == int`.
 pub(super) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "bool" | "bytes" | "double" | "int" | "string" | "uint" => Type::parse(name),

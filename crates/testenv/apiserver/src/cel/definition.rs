@@ -1,4 +1,5 @@
-//! Rules in a definition: read, checked and compiled, with the paths and words of the real server.
+//! The rules of a definition: read, checked and compiled, with the paths and error texts of the
+//! real server.
 
 use serde_json::{Value as Json, json};
 
@@ -10,7 +11,7 @@ use super::rule::Rule;
 use crate::field_error::{FieldError, go_json};
 use crate::schema::structural::parts;
 
-/// Compiles the rules of a schema and of all places below it.
+/// Compiles the rules of a schema and of all schemas below it.
 pub(super) fn compile(
     schema: &Json,
     path: &str,
@@ -31,7 +32,7 @@ pub(super) fn compile(
     })
 }
 
-/// Whether there are rules here or below.
+/// Whether the schema or one below it has rules.
 fn has_entries(schema: &Json) -> bool {
     let additional = &schema["additionalProperties"];
     entries(schema).next().is_some()
@@ -44,11 +45,11 @@ fn entries(schema: &Json) -> impl Iterator<Item = (usize, &Json)> {
     parts(schema, "x-kubernetes-validations")
 }
 
-/// Where a schema stands.
+/// The position of a schema in the definition.
 #[derive(Clone, Copy)]
 struct SchemaPosition<'a> {
     path: &'a str,
-    /// Whether values here are resources.
+    /// Whether the values are resources.
     root: bool,
     /// The path of the nearest enclosing list whose items cannot be correlated with old ones (it is
     /// not of the type `map`), so that rules below it cannot use `oldSelf`.
@@ -61,7 +62,8 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// The rules here and below. There are none in combinations, which no structural schema has.
+    /// Compiles the rules of this schema and of those below it. Combinations are skipped: rules in
+    /// them are not structural.
     fn place(&mut self, schema: &Json, place: SchemaPosition<'_>) -> Option<Rules> {
         let SchemaPosition { path, root, .. } = place;
         let inside = |name: &str| format!("{path}.{name}");
@@ -108,7 +110,7 @@ impl Compiler<'_> {
         has_some.then_some(rules)
     }
 
-    /// The rules at the place itself.
+    /// Compiles the rules of this schema itself.
     fn own(&mut self, schema: &Json, place: SchemaPosition<'_>, rules: &mut Rules) {
         if entries(schema).next().is_none() || self.is_known(place.path) {
             return;
@@ -159,7 +161,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether something else is wrong here or below.
+    /// Whether there is an error already for this schema or one below it.
     fn is_known(&self, path: &str) -> bool {
         let is_below = |field: &str| {
             field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -168,7 +170,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The entry as the real server prints its own type.
+/// Formats an entry as the real server prints its own type.
 fn shown(entry: &Json) -> String {
     let text = |name: &str| entry[name].as_str().unwrap_or_default();
     let fields = [
@@ -184,7 +186,7 @@ fn shown(entry: &Json) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// What is wrong with the entries of a schema, their expressions apart.
+/// Checks the entries of a schema, except for their expressions.
 pub(crate) fn check_entries(schema: &Json, path: &str, errors: &mut Vec<FieldError>) {
     const REASONS: [&str; 4] =
         ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];

@@ -1,18 +1,18 @@
-//! How deep an expression is nested, found by a look at its text before it is parsed.
+//! The nesting depth of an expression, computed from its text before it is parsed.
 //!
-//! The parser recurses, and so do all who walk over its tree: once for each bracket, and once for
-//! each operator and selection of a chain (`a + b + c`, `a.b.c`), since the tree of a chain leans
-//! to one side. [`nesting`] counts these. What it finds is never less than the depth of the tree.
-//! It is the depth itself for expressions that people write; it is more if a chain has a deep
-//! bracket that is not its first operand. cel-go counts the same way there.
+//! The parser recurses, and so does all code that walks its tree: once for each bracket, and once
+//! for each operator and selection of a chain (`a + b + c`, `a.b.c`), since the tree of a chain
+//! leans to one side. [`nesting`] counts these. The result is never less than the depth of the
+//! tree, and usually equal to it. It is more if a chain has a deep bracket that is not its first
+//! operand. cel-go counts the same way there.
 
 use super::literal;
 
-/// The nesting of an expression: brackets, operators and selections that are inside of each other.
+/// Returns the nesting of an expression: the brackets, operators and selections inside one another.
 pub(super) fn nesting(source: &str) -> usize {
     let mut levels = vec![Level::new(None)];
     let mut at = 0;
-    // The last byte that is not a blank.
+    // The last byte that is not a space.
     let mut before = b' ';
     while at < source.len() {
         if let Some(end) = literal::end(source, at) {
@@ -62,26 +62,27 @@ pub(super) fn nesting(source: &str) -> usize {
     levels.pop().map_or(0, |mut level| level.finish())
 }
 
-/// What is inside of one pair of brackets. Its parts, from the largest to the smallest: expressions
-/// between commas, terms between `&&`, `||`, `?` and `:`, operands between other operators.
+/// The state inside one pair of brackets. It consists of expressions (between commas), which
+/// consist of terms (between `&&`, `||`, `?` and `:`), which consist of operands (between other
+/// operators).
 struct Level {
-    /// None: outside of all brackets.
+    /// `None` outside of all brackets.
     opened_by: Option<u8>,
-    /// The depth of the deepest expression, without the present one.
+    /// The depth of the deepest expression before the current one.
     deepest: usize,
-    /// How many times the present expression branches: `a ? b : c ? d : e` is nested.
+    /// The number of conditionals in the current expression: `a ? b : c ? d : e` is nested.
     conditions: usize,
-    /// The `&&` and `||` of the present expression. Their tree is balanced.
+    /// The number of `&&` and `||` in the current expression. Their tree is balanced.
     junctions: u32,
-    /// The depth of the deepest term of the present expression.
+    /// The depth of the deepest term of the current expression.
     term: usize,
-    /// The operators of the present term.
+    /// The number of operators in the current term.
     operators: usize,
-    /// The depth of the deepest operand of the present term.
+    /// The depth of the deepest operand of the current term.
     operand: usize,
-    /// The selections of the present operand.
+    /// The number of selections in the current operand.
     selections: usize,
-    /// The depth of the deepest bracket in the present operand.
+    /// The depth of the deepest bracket in the current operand.
     bracket: usize,
 }
 
@@ -100,7 +101,7 @@ impl Level {
         }
     }
 
-    /// At an operator.
+    /// Ends an operand at an operator.
     fn end_operand(&mut self) {
         self.operand = self.operand.max(self.selections + self.bracket);
         (self.selections, self.bracket) = (0, 0);
@@ -134,7 +135,7 @@ fn opening(closing: u8) -> u8 {
     }
 }
 
-/// Takes the innermost level into the one around it.
+/// Closes the innermost level and adds its depth to the level around it.
 fn close(levels: &mut Vec<Level>) {
     let depth = levels.pop().map_or(0, |mut level| level.finish());
     if let Some(outer) = levels.last_mut() {

@@ -1,8 +1,9 @@
-//! Evaluation, bounded by a count of what it costs.
+//! Evaluation with a cost limit.
 //!
-//! Costs are those of cel-go and of the Kubernetes libraries, and more where a step takes memory or
-//! time by the size of what it makes: so an expression ends after about as many steps as on the
-//! real server, and cannot take more memory than its costs allow. Nothing depends on a clock.
+//! Costs are those of cel-go and the Kubernetes libraries. A step also costs more if the time or
+//! memory that it takes depends on the size of its result. So an expression ends after about as
+//! many steps as on the real server, and uses no more memory than its cost allows. No clock is
+//! used.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::declarations::named_type;
 use super::stop::Stop;
 use super::value::{Key, Val};
 
-/// What one expression may cost, as on the real server.
+/// The cost limit of one expression, as on the real server.
 pub(super) const CALL_LIMIT: u64 = 1_000_000;
 
 /// One evaluation of an expression.
@@ -24,18 +25,18 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    /// An evaluation in which these variables are known.
+    /// Returns an evaluation with these variables in scope.
     pub(super) fn new(variables: Vec<(Arc<str>, Val)>) -> Self {
         Self { variables, cost: 0, patterns: BTreeMap::new() }
     }
 
-    /// Counts so much, and stops beyond the limit.
+    /// Adds to the cost. Returns an error beyond the limit.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Stop> {
         self.cost = self.cost.saturating_add(cost).min(CALL_LIMIT + 1);
         if self.cost > CALL_LIMIT { Err(Stop::Cost) } else { Ok(()) }
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn eval(&mut self, expr: &Expr) -> Result<Val, Stop> {
         match &expr.kind {
             Kind::Literal(value) => Ok(value.clone()),
@@ -129,7 +130,7 @@ impl Evaluation {
         call::call(self, function, target.as_ref(), &values)
     }
 
-    /// `&&` and `||`: a side that decides alone makes up for an error of the other.
+    /// `&&` and `||`: an operand that decides the result hides an error of the other.
     fn logic(&mut self, a: &Expr, b: &Expr, decisive: bool) -> Result<Val, Stop> {
         let truth = |value: Result<Val, Stop>| match value {
             Ok(Val::Bool(flag)) => Ok(flag),
@@ -193,7 +194,7 @@ impl Evaluation {
         }
     }
 
-    /// What the variables of a loop stand for, round by round.
+    /// Returns the values of a loop's variables for each round.
     fn rounds(&mut self, loop_: &Loop, range: &Val) -> Result<Vec<(Val, Option<Val>)>, Stop> {
         self.charge(range.size() / 10)?;
         let two = loop_.second.is_some();
@@ -215,7 +216,7 @@ impl Evaluation {
         })
     }
 
-    /// Evaluates in one round of a loop.
+    /// Evaluates an expression in one round of a loop.
     fn within(
         &mut self,
         loop_: &Loop,
@@ -232,7 +233,7 @@ impl Evaluation {
         value
     }
 
-    /// `all` and `exists`: an item that decides makes up for the errors of others.
+    /// `all` and `exists`: an item that decides the result hides errors of others.
     fn quantify(&mut self, loop_: &Loop, range: &Val, decisive: bool) -> Result<Val, Stop> {
         let mut failed = None;
         for round in self.rounds(loop_, range)? {
@@ -264,7 +265,7 @@ impl Evaluation {
         Ok(Val::Bool(found == 1))
     }
 
-    /// Whether the filter of a loop lets a round pass.
+    /// Whether the item passes the filter of a loop.
     fn passes(&mut self, loop_: &Loop, round: &(Val, Option<Val>)) -> Result<bool, Stop> {
         let Some(filter) = &loop_.filter else { return Ok(true) };
         self.charge(1)?;
@@ -345,7 +346,7 @@ impl Evaluation {
     }
 }
 
-/// A field of a value, if it has it.
+/// Returns a field of a value, if it is present.
 fn field_of(value: &Val, field: &str) -> Result<Option<Val>, Stop> {
     match value {
         Val::Object(object) => Ok(object.fields.get(field).cloned()),
@@ -354,7 +355,7 @@ fn field_of(value: &Val, field: &str) -> Result<Option<Val>, Stop> {
     }
 }
 
-/// A value as it stands in messages.
+/// Formats a value for messages.
 pub(super) fn show(value: &Val) -> String {
     match value {
         Val::String(text) => text.to_string(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-/// The path as errors write it, if it leads to a field of the schema.
+/// Returns the path in the form of errors, if it leads to a field of the schema.
 pub(super) fn normalise(path: &str, schema: &Json) -> Option<String> {
     let mut out = String::new();
     let mut at = schema;
@@ -39,7 +39,7 @@ pub(super) fn normalise(path: &str, schema: &Json) -> Option<String> {
     Some(out)
 }
 
-/// The first quote without a backslash before it.
+/// Returns the index of the first quote without a backslash before it.
 fn quote_end(text: &str) -> Option<usize> {
     let quotes = text.match_indices('\'').map(|(at, _)| at);
     quotes.into_iter().find(|at| !text[..*at].ends_with('\\'))

@@ -1,8 +1,7 @@
-//! Lists and maps in `format`, as cel-go writes them: as literals of the language, with the keys of
-//! maps sorted.
+//! Lists and maps in `format`: like cel-go, written as literals with sorted map keys.
 //!
-//! The function itself is that of `kube-cel`, which writes maps in random order. So arguments that
-//! are lists or maps are replaced by their texts before it is called.
+//! `format` itself is that of `kube-cel`, which writes maps in random order. So list and map
+//! arguments are replaced by strings before the call.
 
 use kube_cel::cel;
 
@@ -11,7 +10,7 @@ use super::stop::Stop;
 use super::value::{Key, List, Val};
 use crate::field_error::go_quote;
 
-/// The arguments of `format`, with texts in place of the lists and maps that `%s` shows.
+/// Returns the arguments of `format`, with strings in place of the lists and maps for `%s`.
 pub(super) fn with_texts(format: &str, args: &List) -> Result<Val, Stop> {
     let mut items = args.items.clone();
     for (item, verb) in items.iter_mut().zip(verbs(format)) {
@@ -22,7 +21,7 @@ pub(super) fn with_texts(format: &str, args: &List) -> Result<Val, Stop> {
     Ok(Val::list(items))
 }
 
-/// The verbs of the clauses of a format, such as the `f` of `%.2f`: one for each argument.
+/// Returns the verbs of a format, such as the `f` of `%.2f`: one for each argument.
 fn verbs(format: &str) -> impl Iterator<Item = char> + '_ {
     let mut chars = format.chars();
     std::iter::from_fn(move || {
@@ -37,7 +36,7 @@ fn verbs(format: &str) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// A value as it would be written in an expression.
+/// Formats a value as a literal.
 fn literal(value: &Val) -> Result<String, Stop> {
     Ok(match value {
         Val::Null => "null".to_owned(),
@@ -68,7 +67,7 @@ fn literal(value: &Val) -> Result<String, Stop> {
     })
 }
 
-/// The entries of a map, sorted by the texts of their keys: 10 comes before 2.
+/// Formats the entries of a map, sorted by their keys as strings: 10 comes before 2.
 fn entries<'a>(entries: impl Iterator<Item = (String, &'a Val)>) -> Result<String, Stop> {
     let mut sorted: Vec<(String, &Val)> = entries.collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0));
@@ -95,7 +94,7 @@ fn double(number: f64) -> String {
     }
 }
 
-/// A time as `string()` gives it, in quotes.
+/// Formats a time as `string()` does, in quotes.
 fn quoted(value: &Val) -> Result<String, Stop> {
     match convert::string(value) {
         Some(Ok(Val::String(text))) => Ok(go_quote(&text)),

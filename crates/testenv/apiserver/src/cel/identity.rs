@@ -1,9 +1,9 @@
-//! What makes two items of a set, or two keys of a list, the same: a form of a value that can be
-//! looked up in a map. Lists are compared and merged by it.
+//! The identity of a value: the items of a set, or the keys of a list, are the same if their
+//! identities are equal. Identities can be keys of a hash map.
 //!
 //! Two values have the same identity if they are equal ([`Val::equals`]). So sets and keyed lists
-//! are compared and merged in linear time. There is one exception: of lists whose order does not
-//! matter and that are items of a set themselves, also the number of repetitions counts.
+//! are compared and merged in linear time. There is one exception: if the items of a set are
+//! unordered lists themselves, the number of repetitions in them counts as well.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +12,7 @@ use kube_cel::cel;
 
 use super::value::{Key, List, Order, Val};
 
-/// A value, reduced to what equality looks at.
+/// A value, reduced to the parts that equality compares.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Identity<'a> {
     Null,
@@ -38,9 +38,10 @@ pub(super) enum Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// The identity of a value. `None`: it equals no other value (`NaN`), or it is a value of a
-    /// library other than a time. No object holds such values, only an expression can put them
-    /// into a set. The real server compares their addresses there, so they differ there as well.
+    /// Returns the identity of a value. `None` if it equals no other value (`NaN`), or if it is a
+    /// value of a library other than a time. No object holds such values, but an expression can put
+    /// them into a set. The real server compares their addresses there, so they differ there as
+    /// well.
     pub(super) fn new(value: &'a Val) -> Option<Self> {
         Some(match value {
             Val::Null => Self::Null,
@@ -102,7 +103,7 @@ impl<'a> Identity<'a> {
         Some(Self::Double(number.to_bits()))
     }
 
-    /// The identity of an item in a list of this order.
+    /// Returns the identity of an item in a list of this order.
     pub(super) fn of_item(item: &'a Val, order: &Order) -> Option<Self> {
         match (order, item) {
             (Order::Keyed(keys), Val::Object(object)) => {
@@ -118,7 +119,7 @@ impl<'a> Identity<'a> {
 }
 
 impl List {
-    /// Whether both have the same items, in the order that counts for them.
+    /// Whether both lists have the same items. Their order only matters for ordered lists.
     pub(super) fn equals(&self, other: &Self) -> bool {
         if self.items.len() != other.items.len() {
             return false;
@@ -131,14 +132,14 @@ impl List {
             let identity = Identity::of_item(item, &self.order);
             let held = identity.and_then(|identity| places.get(&identity));
             match self.order {
-                // The identity of an item of a set is all of it.
+                // The identity of a set item is the whole item.
                 Order::Ignored => held.is_some(),
                 _ => held.is_some_and(|place| self.items[*place].equals(item)),
             }
         })
     }
 
-    /// Both lists in one, as server-side apply would merge them.
+    /// Merges both lists as server-side apply would.
     pub(super) fn with(&self, other: &Self) -> Self {
         let mut items = self.items.clone();
         if self.order == Order::Counts {
@@ -163,7 +164,7 @@ impl List {
     }
 }
 
-/// The first place of each item of a list, by its identity.
+/// Returns the first index of each item of a list, by its identity.
 fn places(list: &List) -> HashMap<Identity<'_>, usize> {
     let mut places = HashMap::with_capacity(list.items.len());
     for (place, item) in list.items.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! What keeps an expression from compiling, and where, as cel-go prints it.
+//! Compile errors and their positions, as cel-go prints them.
 
 use std::fmt::Write as _;
 
-/// One thing that is wrong with an expression.
+/// A compile error.
 #[derive(Clone, Debug)]
 pub(super) struct Issue {
     pub(super) place: Position,
     pub(super) text: String,
 }
 
-/// A line and a column of a source, both from one.
+/// A line and a column of a source, starting at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     line: isize,
@@ -17,14 +17,14 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Of what belongs to no place, as cel-go has it.
+    /// The position of an error without a place, as in cel-go.
     pub(super) const UNKNOWN: Self = Self { line: -1, column: 0 };
 
     pub(super) fn new(line: isize, column: isize) -> Self {
         Self { line, column }
     }
 
-    /// The place of the character at this byte.
+    /// Returns the position of the character at this byte.
     pub(super) fn at(source: &str, index: usize) -> Self {
         let (mut line, mut column) = (1, 1);
         for (_, c) in source.char_indices().take_while(|(at, _)| *at < index) {
@@ -33,7 +33,7 @@ impl Position {
         Self { line, column }
     }
 
-    /// What stands before the place in its line.
+    /// Returns the text before the position in its line.
     pub(super) fn before(self, source: &str) -> &str {
         let line =
             usize::try_from(self.line - 1).ok().and_then(|line| source.split('\n').nth(line));
@@ -44,7 +44,7 @@ impl Position {
     }
 }
 
-/// All issues with the lines that they are in.
+/// Formats all issues with their source lines.
 pub(super) fn describe(issues: &[Issue], source: &str) -> String {
     let mut sorted: Vec<&Issue> = issues.iter().collect();
     sorted.sort_by_key(|issue| issue.place);

@@ -1,6 +1,6 @@
-//! Names that the language keeps for itself.
+//! Reserved names of the language.
 
-/// Names that are reserved for later.
+/// Names that are reserved for future use.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -21,12 +21,12 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// Whether no variable can have this name.
+/// Whether a name is reserved, so that no variable can have it.
 pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Whether no field can be selected by this name: it is reserved, or means something already.
+/// Whether a name is a keyword, so that no field can be selected by it.
 pub(super) fn is_keyword(name: &str) -> bool {
     is_reserved(name) || matches!(name, "true" | "false" | "null" | "in")
 }

@@ -1,7 +1,7 @@
-//! Calls the functions of `kube-cel` and `cel` with values that are evaluated already.
+//! Calls the functions of `kube-cel` and `cel` with evaluated values.
 //!
 //! Both crates take arguments as expressions. So a call binds each value to a variable, and
-//! evaluates a call expression whose arguments are these variables.
+//! evaluates a call expression with these variables as arguments.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default
 /// The names of the arguments.
 const ARGUMENTS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Calls a function, on a value or not. The error is what it says.
+/// Calls a function, as a method if there is a target. Returns its error text.
 pub(super) fn call(function: &str, target: Option<&Val>, args: &[Val]) -> Result<Val, String> {
     let mut scope = FUNCTIONS.new_inner_scope();
     let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };

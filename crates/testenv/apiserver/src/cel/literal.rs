@@ -1,17 +1,17 @@
-//! Texts in the source of an expression: where they end, and what they mean.
+//! String literals in the source of an expression: where they end, and their values.
 //!
-//! The parser of the `cel` crate knows no triple quotes and reads raw texts in a way of its own. So
-//! every text that is not plain is taken out of the source before, and a character that stands for
-//! it is put in its place ([`take_out`]).
+//! The parser of the `cel` crate does not know triple quotes, and reads raw strings in its own way.
+//! So every literal that is not plain is replaced in the source by a placeholder character
+//! ([`take_out`]).
 
 use super::value::Val;
 
-/// The first of the characters that stand for texts: of two bytes, so that they fit in everywhere.
+/// The first placeholder. Placeholders take two bytes, so that they fit into any literal.
 const FIRST: u32 = 0x80;
-/// How many there are.
+/// The number of placeholders.
 const COUNT: usize = 0x780;
 
-/// Where the string or bytes literal ends that starts at this byte, if one does.
+/// Returns the end of the string or bytes literal that starts at this byte, if there is one.
 pub(super) fn end(source: &str, start: usize) -> Option<usize> {
     let rest = source.get(start..)?;
     let prefix = rest.bytes().take(3).position(|byte| matches!(byte, b'\'' | b'"'))?;
@@ -38,7 +38,7 @@ pub(super) fn end(source: &str, start: usize) -> Option<usize> {
     Some(source.len())
 }
 
-/// Whether this word stands at this byte, and is not a part of a longer one.
+/// Whether this word is at this byte, and not part of a longer one.
 pub(super) fn is_word(source: &str, at: usize, word: &str) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let bytes = source.as_bytes();
@@ -51,8 +51,8 @@ fn quote(text: &str) -> &str {
     &text[..if text.starts_with("'''") || text.starts_with("\"\"\"") { 3 } else { 1 }]
 }
 
-/// What to write in place of a literal, of the same length, if the parser would not understand it;
-/// its value joins `taken`. One that nobody understands stays as it is.
+/// Returns a replacement of the same length for a literal that the parser does not understand, and
+/// adds its value to `taken`. Malformed literals are left in the source.
 pub(super) fn take_out(literal: &str, taken: &mut Vec<Val>) -> Option<String> {
     let is_plain = literal.is_ascii()
         && !literal.contains('\\')
@@ -77,14 +77,14 @@ pub(super) fn take_out(literal: &str, taken: &mut Vec<Val>) -> Option<String> {
     Some(out)
 }
 
-/// The text that a character in a literal stands for.
+/// Returns the value of a literal that is a placeholder.
 pub(super) fn put_back<'a>(literal: &str, taken: &'a [Val]) -> Option<&'a Val> {
     let mut chars = literal.chars();
     let (mark, None) = (chars.next()?, chars.next()) else { return None };
     taken.get(usize::try_from(u32::from(mark).checked_sub(FIRST)?).ok()?)
 }
 
-/// The value of a literal, if it is well formed.
+/// Returns the value of a literal, if it is well-formed.
 fn decode(literal: &str) -> Option<Val> {
     let body = literal.trim_start_matches(['r', 'R', 'b', 'B']);
     let prefix = &literal[..literal.len() - body.len()];

@@ -1,11 +1,11 @@
-//! From the text of an expression to its tree, by the parser of the `cel` crate.
+//! Parses an expression into a tree, with the parser of the `cel` crate.
 //!
 //! The parser has limitations that this file works around:
 //!
-//! - It recurses, so expressions that are nested deeper than [`DEPTH_MAX`] are not given to it, and
-//!   [`on_parser_stack`] makes room for the others.
+//! - It recurses. Expressions that are nested deeper than [`DEPTH_MAX`] are rejected before
+//!   parsing, and [`on_parser_stack`] provides the stack for the others.
 //! - It visits the operand of `!!` and `--` twice, and negates it. [`Source`] replaces such pairs
-//!   by blanks.
+//!   by spaces.
 //! - It does not understand all string literals. [`Source`] replaces those by placeholders.
 //! - It returns the positions of nodes only with an error. [`places`] appends an invalid character
 //!   to the source, and reads the positions from the error.
@@ -26,19 +26,19 @@ use super::keywords::is_reserved;
 use super::literal as texts;
 use super::value::Val;
 
-/// How deep an expression may be nested, as in cel-go.
+/// The limit on the nesting of an expression, as in cel-go.
 const DEPTH_MAX: u16 = 250;
-/// The longest expression. cel-go takes ten times as much.
+/// The length limit of an expression. In cel-go it is ten times as high.
 const LENGTH_MAX: usize = 10_000;
-/// The stack of the thread that compiles. [`DEPTH_MAX`] brackets take 40 MiB without optimisations;
-/// this is three times as much. It is address space: only the pages that are used take memory.
+/// The stack size of the thread that compiles. [`DEPTH_MAX`] brackets take 40 MiB without
+/// optimisations; this is three times as much. It is address space: only pages in use take memory.
 const STACK: usize = 128 << 20;
 
-/// Runs the compiler of a definition's rules where [`parse`] and [`places`] have the stack that
-/// they need. `None`: there is no such stack.
+/// Runs the compiler of a definition's rules on a stack that is large enough for [`parse`] and
+/// [`places`]. Returns `None` if no such thread can be started, or if it panics.
 ///
-/// Nesting is bounded before anything is parsed, so a stack of a fixed size suffices. 250 levels of
-/// the parser need more than a tokio worker has, so a thread of our own has to provide it. One
+/// Nesting is limited before anything is parsed, so a stack of a fixed size suffices. 250 levels of
+/// the parser need more stack than a tokio worker has, so the compiler runs on its own thread. One
 /// thread compiles all rules of a definition, instead of one thread for each expression.
 pub(super) fn on_parser_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ pub(super) fn on_parser_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option
     })
 }
 
-/// Parses an expression. The caller runs [`on_parser_stack`].
+/// Parses an expression. Must run inside [`on_parser_stack`].
 pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
     let refused = |text: String| Err(vec![Issue { place: Position::UNKNOWN, text }]);
     let length = source.chars().count();
@@ -60,7 +60,7 @@ pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
     if nesting(&prepared.text) > usize::from(DEPTH_MAX) {
         return refused(format!("expression recursion limit exceeded: {DEPTH_MAX}"));
     }
-    // The parser panics on some expressions that are wrong.
+    // The parser panics on some invalid expressions.
     let parsed = catch_unwind(AssertUnwindSafe(|| parser().parse(&prepared.text)));
     let parsed = match parsed {
         Ok(Ok(parsed)) => parsed,
@@ -77,12 +77,13 @@ pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
     reader.read(&parsed).map_err(|issue| vec![issue])
 }
 
-/// Where the nodes of an expression stand that has been parsed.
+/// The positions of the nodes of a parsed expression.
 pub(super) struct Places {
     info: Option<Arc<SourceInfo>>,
 }
 
-/// Finds the places of an expression that [`parse`] accepted. The caller runs [`on_parser_stack`].
+/// Finds the positions in an expression that [`parse`] accepted. Must run inside
+/// [`on_parser_stack`].
 pub(super) fn places(source: &str) -> Places {
     let broken = format!("{}\n\u{7}", Source::new(source).text);
     let errors = parser().parse(&broken).err();
@@ -91,7 +92,7 @@ pub(super) fn places(source: &str) -> Places {
 }
 
 impl Places {
-    /// The place of a node.
+    /// Returns the position of a node.
     pub(super) fn of(&self, id: u64, source: &str) -> Position {
         let start = self.info.as_ref().and_then(|info| info.offset_for(id));
         start.map_or(Position::UNKNOWN, |(start, _)| Position::at(source, start as usize))
@@ -102,8 +103,8 @@ fn parser() -> Parser {
     Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX)
 }
 
-/// Only the syntax errors, if there are any: what else the parser says about a tree that it could
-/// not build is noise.
+/// Returns only the syntax errors, if there are any: the parser's other errors about an incomplete
+/// tree are noise.
 fn syntax_errors_or_all(errors: Vec<Issue>) -> Vec<Issue> {
     let is_syntax = |issue: &Issue| issue.text.starts_with("Syntax error");
     if errors.iter().any(is_syntax) {
@@ -113,7 +114,7 @@ fn syntax_errors_or_all(errors: Vec<Issue>) -> Vec<Issue> {
     }
 }
 
-/// What cel-go says where the parser, which knows one text for all macros, says otherwise.
+/// Returns cel-go's text for an error of the parser, which has one text for all macros.
 fn reworded(text: String, before: &str) -> String {
     let before = before.trim_end();
     if text == "argument must be a simple name"
@@ -124,10 +125,10 @@ fn reworded(text: String, before: &str) -> String {
     text
 }
 
-/// A source as the parser is given it. Every byte keeps its place.
+/// The source for the parser. Every byte keeps its position.
 struct Source {
     text: String,
-    /// The texts that marks stand for.
+    /// The values of the placeholders.
     taken: Vec<Val>,
 }
 
@@ -142,7 +143,7 @@ impl Source {
             let byte = bytes[at];
             let ends = !matches!(byte, b'!' | b'-') && !byte.is_ascii_whitespace();
             if ends {
-                // An even number of unary operators cancel each other out.
+                // Two unary operators cancel each other out.
                 if run.len() == 2 {
                     blank(&mut bytes, &run);
                 }
@@ -170,7 +171,7 @@ impl Source {
                 }
                 run.push(at);
                 if run.len() == 3 {
-                    // The place of the first is that of the operator.
+                    // Keep the first: its position is that of the operator.
                     blank(&mut bytes, &run[1..]);
                     run.truncate(1);
                 }
@@ -197,7 +198,7 @@ fn blank(bytes: &mut [u8], places: &[usize]) {
     }
 }
 
-/// Turns the parser's tree into ours.
+/// Converts the parser's tree to ours.
 struct Reader<'a> {
     places: Option<Places>,
     source: &'a str,
@@ -273,7 +274,7 @@ impl Reader<'_> {
         Ok(Kind::Call { function: function.to_owned(), target, args })
     }
 
-    /// A macro that the parser does not know.
+    /// Reads a macro that the parser does not know.
     fn macro_call(
         &mut self,
         kind: LoopKind,
@@ -319,7 +320,7 @@ impl Reader<'_> {
         Err(self.issue(arg.id, text))
     }
 
-    /// Which macro the parser has expanded to a comprehension.
+    /// Recovers the macro that the parser expanded to a comprehension.
     fn comprehension(&mut self, loop_: &ComprehensionExpr) -> Result<Loop, Issue> {
         let (kind, filter, body) = match (&loop_.accu_init.expr, &loop_.loop_step.expr) {
             (Parsed::List(_), Parsed::Call(step)) => match step.args.as_slice() {
@@ -385,7 +386,7 @@ impl Reader<'_> {
     }
 }
 
-/// `x` in `@result + [x]`.
+/// Returns `x` of `@result + [x]`.
 fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
     let Parsed::Call(call) = &step.expr else { return None };
     match &call.args.get(1)?.expr {

@@ -15,47 +15,47 @@ use super::types::Type;
 use super::value::Val;
 use crate::field_error::{FieldError, REQUIRED};
 
-/// The longest message that an expression may give, in bytes.
+/// The longest result of a message expression, in bytes.
 const MESSAGE_MAX: usize = 5 * 1024;
 
 /// An entry of `x-kubernetes-validations`.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// As it was written.
+    /// The source of the rule.
     source: String,
     message: String,
     reason: Option<String>,
-    /// Where the error belongs, from the place of the rule.
+    /// The field of the error, relative to the place of the rule.
     field_path: String,
     pub(super) optional_old: bool,
     pub(super) uses_old: bool,
     message_expression: String,
     program: Result<Expr, String>,
-    /// None if there is none, or if it does not compile.
+    /// `None` if there is no message expression, or if it does not compile.
     message_program: Option<Expr>,
 }
 
-/// What a rule is checked against.
+/// The values that rules are evaluated on.
 pub(super) struct Bound {
     pub(super) new: Result<Val, String>,
-    /// None if there is nothing to compare with.
+    /// `None` if there is no old value.
     pub(super) old: Option<Result<Val, String>>,
 }
 
-/// What came of a rule.
+/// The result of evaluating a rule.
 pub(super) enum Verdict {
     Passed,
-    /// It is not met, for this reason.
+    /// The rule is not met. Has the message.
     Failed(String),
-    /// It cannot be evaluated. The next rules can.
+    /// The rule cannot be evaluated. The next rules still are.
     Broken(String),
-    /// No more rules are evaluated.
+    /// The budget or the cost limit is exceeded. No further rules are evaluated.
     Over(String),
 }
 
 impl Rule {
-    /// Compiles a rule for values of this type. What is wrong comes beside it: of the rule, and of
-    /// its message.
+    /// Compiles a rule for values of this type. Also returns the errors of the rule and of its
+    /// message.
     pub(super) fn compile(entry: &Json, self_type: &Type, field_path: String) -> (Self, Faults) {
         let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
         let optional_old = entry["optionalOldSelf"] == true;
@@ -109,7 +109,7 @@ impl Rule {
         (rule, faults)
     }
 
-    /// Evaluates the rule, and pays for it from `budget`.
+    /// Evaluates the rule, and charges its cost to `budget`.
     pub(super) fn evaluate(&self, bound: &Bound, budget: &mut u64) -> Verdict {
         let program = match &self.program {
             Ok(program) => program,
@@ -142,7 +142,7 @@ impl Rule {
         }
     }
 
-    /// The message of a rule that is not met.
+    /// Returns the verdict for a rule that is not met, with its message.
     fn failed(&self, bound: &Bound, budget: &mut u64) -> Verdict {
         let plain = || {
             let message = self.message.trim();
@@ -153,7 +153,7 @@ impl Rule {
             }
         };
         let Some(program) = &self.message_program else { return Verdict::Failed(plain()) };
-        // The real server does not make an optional value of the old one here.
+        // The real server does not wrap the old value in an optional here.
         let Ok(mut run) = bound.evaluation(bound.old.is_some(), false) else {
             return Verdict::Failed(plain());
         };
@@ -180,13 +180,13 @@ impl Rule {
         }
     }
 
-    /// The rule in messages: its own message, or its text.
+    /// Returns the name of the rule in errors: its message, or its source.
     fn name(&self) -> &str {
         let message = self.message.trim();
         if message.is_empty() { self.source.trim() } else { message }
     }
 
-    /// The error of a value that does not meet the rule.
+    /// Returns the error for a value that does not meet the rule.
     pub(super) fn error(&self, path: &str, value: Option<&Json>, detail: &str) -> FieldError {
         let field = match (path, self.field_path.as_str()) {
             (path, "") => super::or_nil(path),
@@ -204,7 +204,7 @@ impl Rule {
     }
 }
 
-/// What keeps a rule from compiling.
+/// The compile errors of a rule and of its message expression.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) rule: Option<String>,
@@ -228,7 +228,7 @@ impl Bound {
     }
 }
 
-/// What is said when all rules together cost too much.
+/// Returns the error text for an exhausted budget.
 pub(super) fn out_of_budget() -> String {
     format!("validation failed due to {}", shortage())
 }
@@ -237,7 +237,7 @@ fn shortage() -> &'static str {
     "running out of cost budget, no further validation rules will be run"
 }
 
-/// Parses and checks; the error is what cel-go prints.
+/// Parses and checks an expression. The error is the text that cel-go prints.
 pub(super) fn compile(
     source: &str,
     variables: BTreeMap<String, Type>,

@@ -1,11 +1,11 @@
-//! How an evaluation ends without a value.
+//! Errors that end an evaluation.
 
-/// Why an evaluation has no value.
+/// Why an evaluation returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The expression is wrong for these values.
+    /// The evaluation failed with this error.
     Error(String),
-    /// It costs too much.
+    /// The cost limit is exceeded.
     Cost,
 }
 
@@ -14,7 +14,7 @@ impl Stop {
         Self::Error(text.into())
     }
 
-    /// Nothing is declared for values of these types.
+    /// Returns the error for arguments of types that no overload accepts.
     pub(super) fn no_overload() -> Self {
         Self::error("no such overload")
     }

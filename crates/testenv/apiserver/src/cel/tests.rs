@@ -1,10 +1,10 @@
-//! Rules as a definition has them: what they say about objects, and what keeps them from compiling.
+//! Tests of the rules of a definition: their messages for objects, and their compile errors.
 
 use serde_json::{Value, json};
 
 use crate::schema::Schema;
 
-/// The errors of an object against a schema of `spec` with one rule.
+/// Returns the errors of an object with one rule on its `spec`.
 fn spec_errors(properties: &Value, rule: &str, spec: &Value) -> Vec<String> {
     let schema = json!({"type": "object", "properties": {"spec": {
         "type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": rule}]}}});
@@ -17,7 +17,7 @@ fn spec_errors(properties: &Value, rule: &str, spec: &Value) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// Why a rule without fields does not compile or cannot be evaluated.
+/// Returns the only error of a rule on an object without fields.
 fn complaint(rule: &str) -> String {
     let errors = spec_errors(&json!({}), rule, &json!({}));
     let [error] = errors.as_slice() else { panic!("{rule}: {errors:?}") };
@@ -174,7 +174,7 @@ fn rules_that_do_not_compile_refuse_the_definition() {
 
 #[test]
 fn maps_are_formatted_in_the_order_of_their_keys() {
-    // Twenty keys in the order of a hash map would come out sorted once in 20! times.
+    // With the order of a hash map, twenty keys would be sorted once in 20! runs.
     let keys: Vec<String> = (0..20).map(|key| format!("k{key:02}")).collect();
     let entries: Vec<String> = keys.iter().rev().map(|key| format!("'{key}': [1]")).collect();
     let shown: Vec<String> = keys.iter().map(|key| format!("\"{key}\":[1]")).collect();
@@ -196,7 +196,8 @@ fn maps_are_formatted_in_the_order_of_their_keys() {
 #[test]
 fn long_lists_are_checked_in_linear_time() {
     const COUNT: usize = 20_000;
-    // Each with each would be hundreds of millions of comparisons: the test would not end.
+    // A quadratic algorithm would need hundreds of millions of comparisons, and the test would not
+    // end.
     let rules = json!([{"rule": "self.v >= oldSelf.v"}, {"rule": "self.v > 0", "message": "no"}]);
     let item = json!({"type": "object", "required": ["k"], "x-kubernetes-validations": rules,
         "properties": {"k": {"type": "integer"}, "v": {"type": "integer"}}});
@@ -216,7 +217,7 @@ fn long_lists_are_checked_in_linear_time() {
     let mut errors = Vec::new();
     let warnings = schema.check_rules(&new, Some(&old), &mut errors);
     assert!(errors.is_empty(), "{}", errors[0]);
-    // What is wrong was so before: both lists are unchanged.
+    // Warnings and not errors, because both lists are unchanged.
     assert_eq!(warnings.len(), 2 * COUNT);
     assert_eq!(warnings[0], "keyed[0]: Invalid value: no");
     assert_eq!(warnings[COUNT], "plain[0]: Invalid value: 0: no");
@@ -250,7 +251,7 @@ fn the_depth_of_an_expression_is_bounded() {
         format!("self{}", "[0]".repeat(3000)),
         format!("{}true", "true ? true : ".repeat(700)),
         format!("{}true{}", "[1].all(x, ".repeat(400), ")".repeat(400)),
-        // Each part is allowed, but not one inside of the other.
+        // Each part is within the limit, but not the one nested in the other.
         format!("{}1{}", "(1 + 1 + 1 + 1 + ".repeat(60), ")".repeat(60)),
         format!("{}true{}", "!(".repeat(200), ")".repeat(200)),
         format!("{}1{} == 1", "-(".repeat(200), ")".repeat(200)),

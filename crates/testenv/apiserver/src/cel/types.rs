@@ -1,7 +1,7 @@
-//! The types of expressions, and which of them fit together.
+//! The types of expressions, and type inference.
 //!
-//! The rules are those of cel-go's checker: a `dyn` fits everywhere, a type parameter stands for
-//! the first type that it meets, and two objects are of one type if they have one name, which is
+//! The rules are those of cel-go's checker: `dyn` fits everywhere, a type parameter is bound to the
+//! first type that it meets, and two object types are the same if they have the same name, which is
 //! that of their place in the schema.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Dyn,
-    /// Of an expression that was reported already; it fits everywhere, so that it is reported once.
+    /// The type of an expression with a reported error. It fits everywhere, so that the error is
+    /// reported once.
     Error,
     Null,
     Bool,
@@ -26,15 +27,15 @@ pub(super) enum Type {
     List(Arc<Type>),
     Map(Arc<(Type, Type)>),
     Object(Arc<Object>),
-    /// The types of libraries, and `optional_type`.
+    /// A type of a library, or `optional_type`.
     Opaque(Arc<str>, Vec<Type>),
     /// The type of a type.
     Meta(Option<Arc<Type>>),
-    /// A parameter of a declaration, or a variable of the checker.
+    /// A type parameter of a declaration or of the checker.
     Param(Arc<str>),
 }
 
-/// The fields of an object with a schema, by the names that expressions use.
+/// An object type with a schema. The fields have their names in expressions.
 #[derive(Debug)]
 pub(super) struct Object {
     pub(super) name: String,
@@ -64,7 +65,7 @@ impl Type {
         Self::Opaque(OPTIONAL.into(), vec![value])
     }
 
-    /// The type of the value of an optional one.
+    /// Returns the type inside an optional type.
     pub(super) fn unwrapped(&self) -> Option<&Self> {
         match self {
             Self::Opaque(name, parameters) if &**name == OPTIONAL => parameters.first(),
@@ -72,7 +73,7 @@ impl Type {
         }
     }
 
-    /// Reads a type as [`fmt::Display`] writes it. A single capital letter is a parameter.
+    /// Parses a type in the form of its [`fmt::Display`]. A single capital letter is a parameter.
     pub(super) fn parse(text: &str) -> Self {
         let text = text.trim();
         if let Some((name, inner)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
@@ -102,7 +103,7 @@ impl Type {
         }
     }
 
-    /// The same with other parameters.
+    /// Returns the type with its parameters changed.
     fn rebuilt(&self, change: &mut impl FnMut(&Self) -> Self) -> Self {
         match self {
             Self::List(item) => Self::list(change(item)),
@@ -129,7 +130,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
-    /// Whether this says no more than the other.
+    /// Whether this type is at least as general as the other.
     fn is_as_general_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn | Self::Param(_), _) | (Self::Meta(_), Self::Meta(_)) => true,
@@ -147,7 +148,7 @@ impl Type {
     }
 }
 
-/// The parts of a list of types, at its commas outside of parentheses.
+/// Splits a list of types at its commas outside of parentheses.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
@@ -195,7 +196,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// What the type parameters stand for, as far as that is known.
+/// The bindings of type parameters that are known so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Substitution {
     bound: BTreeMap<Arc<str>, Type>,
@@ -203,13 +204,13 @@ pub(super) struct Substitution {
 }
 
 impl Substitution {
-    /// A parameter that nothing else uses.
+    /// Returns a new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
         self.made += 1;
         Type::Param(format!("_var{}", self.made - 1).into())
     }
 
-    /// Whether each of `given` fits its place. If so, what was learnt of parameters is kept.
+    /// Whether each of `given` fits its place. If so, the new bindings are kept.
     pub(super) fn fit(&mut self, given: &[Type], places: &[Type]) -> bool {
         if given.len() != places.len() {
             return false;
@@ -222,7 +223,7 @@ impl Substitution {
         fits
     }
 
-    /// The type that two have in common, if one fits the other.
+    /// Returns the more general of two types, if one fits the other.
     pub(super) fn join(&mut self, a: &Type, b: &Type) -> Option<Type> {
         self.fit(std::slice::from_ref(a), std::slice::from_ref(b)).then(|| most_general(a, b))
     }
@@ -257,7 +258,8 @@ impl Substitution {
         }
     }
 
-    /// Whether a parameter can stand for a type, and whether it stood for something before.
+    /// Binds a parameter to a type. Returns whether it could be bound, and whether it was bound
+    /// before.
     fn bind(&mut self, name: &Arc<str>, given: &Type) -> (bool, bool) {
         if matches!(given, Type::Param(other) if other == name) {
             return (true, true);
@@ -292,7 +294,7 @@ impl Substitution {
         }
     }
 
-    /// The type with its parameters replaced by what they stand for.
+    /// Returns the type with its parameters replaced by their bindings.
     pub(super) fn resolve(&self, given: &Type) -> Type {
         match given {
             Type::Param(name) => match self.bound.get(name) {
@@ -303,7 +305,7 @@ impl Substitution {
         }
     }
 
-    /// The same, with `dyn` for what is still unknown.
+    /// Returns the resolved type, with `dyn` for unbound parameters.
     pub(super) fn settle(&self, given: &Type) -> Type {
         match self.resolve(given) {
             Type::Param(_) => Type::Dyn,
@@ -311,7 +313,7 @@ impl Substitution {
         }
     }
 
-    /// A declaration's types with fresh parameters in place of its own.
+    /// Returns the types of a declaration with fresh parameters.
     pub(super) fn instantiate(&mut self, types: &[Type]) -> Vec<Type> {
         let mut fresh = BTreeMap::new();
         types.iter().map(|one| self.renew(one, &mut fresh)).collect()

@@ -1,8 +1,8 @@
 //! Values of expressions.
 //!
 //! Durations, timestamps and the types of the Kubernetes libraries are held as values of the `cel`
-//! crate, whose functions work on them. Everything else is held here: maps are ordered, so that the
-//! same rule says the same every time, and lists know whether their order counts.
+//! crate, because its functions work on them. Everything else is held here: maps are ordered, so
+//! that a rule always gives the same message, and lists know whether their order counts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -32,29 +32,29 @@ pub(super) enum Val {
     Foreign(cel::Value),
 }
 
-/// A list, and how its items are told apart.
+/// A list, and how its items are identified.
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) items: Vec<Val>,
     pub(super) order: Order,
 }
 
-/// Whether the order of a list counts, when lists are compared and added.
+/// Whether the order of a list matters when lists are compared and added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Counts,
-    /// A set.
+    /// The list is a set.
     Ignored,
-    /// Items of the same values at these fields are the same.
+    /// The list is keyed by these fields.
     Keyed(Arc<[String]>),
 }
 
 /// An object with a schema.
 #[derive(Debug, Default)]
 pub(super) struct Object {
-    /// What expressions see, by the names that they use.
+    /// The fields that expressions see, by their names there.
     pub(super) fields: BTreeMap<String, Val>,
-    /// What the schema does not describe: it only counts when objects are compared.
+    /// The fields that the schema does not describe. They are only used to compare objects.
     pub(super) hidden: BTreeMap<String, Json>,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// The key that a value is. Numbers that are equal are one key.
+    /// Returns the value as a key. Equal numbers are the same key.
     pub(super) fn new(value: &Val) -> Option<Self> {
         Some(match value {
             Val::Bool(flag) => Self::Bool(*flag),
@@ -102,7 +102,7 @@ impl Val {
         Self::List(Arc::new(List { items, order: Order::Counts }))
     }
 
-    /// How many characters, items or fields there are; one for everything else.
+    /// Returns the number of characters, bytes, items or fields, and one for everything else.
     pub(super) fn size(&self) -> u64 {
         let size = match self {
             Self::String(text) => text.chars().count(),
@@ -116,7 +116,7 @@ impl Val {
         size as u64
     }
 
-    /// Whether `optional.ofNonZeroValue` takes this for nothing.
+    /// Whether `optional.ofNonZeroValue` treats the value as zero.
     pub(super) fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -133,7 +133,7 @@ impl Val {
         }
     }
 
-    /// Whether two values are equal: numbers of all types by their value.
+    /// Whether two values are equal. Numbers of different types are compared by value.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) | (Self::Optional(None), Self::Optional(None)) => true,
@@ -152,7 +152,7 @@ impl Val {
         }
     }
 
-    /// How two values are ordered, if they are.
+    /// Compares two values, if they are ordered.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -176,7 +176,7 @@ impl Val {
         }
     }
 
-    /// The name of the type of the value, as `type()` gives it.
+    /// Returns the name of the value's type, as `type()` does.
     pub(super) fn type_name(&self) -> String {
         match self {
             Self::Null => "null_type",
@@ -200,7 +200,7 @@ impl Val {
         .to_owned()
     }
 
-    /// The value for the functions of the `cel` crate.
+    /// Converts the value for the functions of the `cel` crate.
     pub(super) fn to_cel(&self) -> cel::Value {
         match self {
             Self::Null => cel::Value::Null,
@@ -229,7 +229,7 @@ impl Val {
         }
     }
 
-    /// The value that a function of the `cel` crate gave.
+    /// Converts a result of the `cel` crate.
     pub(super) fn from_cel(value: &cel::Value) -> Self {
         match value {
             cel::Value::Null => Self::Null,
@@ -288,7 +288,7 @@ impl Object {
     }
 }
 
-/// Exactly: a whole number of 64 bits may have no equal among the doubles.
+/// Compares exactly: not every 64-bit integer is a double.
 fn compare_double(double: f64, whole: i128) -> Option<Ordering> {
     if double.is_nan() {
         return None;
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn large_sets_are_compared_and_merged_in_linear_time() {
-        // Each with each would be ten thousand million comparisons: the test would not end.
+        // A quadratic algorithm would need ten billion comparisons, and the test would not end.
         let set = |items: &mut dyn Iterator<Item = i64>| {
             let items = items.map(Val::Int).collect();
             List { items, order: Order::Ignored }

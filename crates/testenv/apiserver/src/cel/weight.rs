@@ -1,22 +1,20 @@
-//! How large values are with everything inside of them, which is what operations on them are
-//! charged by.
+//! The weight of a value: its size with everything inside. Operations are charged by it.
 
 use super::value::{Order, Val};
 
-/// Where counting the weight of a value ends: beyond what an expression may cost, as a tenth of the
-/// weight is charged.
+/// The limit up to which weight is counted. A tenth of the weight is charged, so anything heavier
+/// exceeds the cost limit of an expression.
 const WEIGHT_MAX: u64 = 20_000_000;
 
 impl Val {
-    /// The [size](Val::size) of a value with everything inside, as a measure of what looking at it
-    /// costs: at most [`WEIGHT_MAX`]. Values share their parts, so a small one may weigh more than
-    /// can be counted.
+    /// Returns the [size](Val::size) of a value with everything inside, at most [`WEIGHT_MAX`].
+    /// Values share their parts, so a small value can have a weight that is too large to count.
     pub(super) fn weight(&self) -> u64 {
         Scales::weigh(self).total()
     }
 
-    /// How much of two values is looked at to compare them. Comparing ends at the first difference,
-    /// except in lists whose order does not matter: these are first read from end to end.
+    /// Returns how much of two values is read to compare them. Comparing ends at the first
+    /// difference, except in unordered lists, which are read completely first.
     pub(super) fn comparison_weight(&self, other: &Self) -> u64 {
         let (a, b) = (Scales::weigh(self), Scales::weigh(other));
         if a.may_have_unordered() || b.may_have_unordered() {
@@ -29,9 +27,9 @@ impl Val {
 
 /// Counts the weight of a value.
 struct Scales {
-    /// What may still be counted.
+    /// The weight that may still be counted.
     left: u64,
-    /// Whether there is a list whose order does not matter in what was counted.
+    /// Whether an unordered list was found.
     has_unordered: bool,
 }
 
@@ -46,7 +44,7 @@ impl Scales {
         WEIGHT_MAX - self.left
     }
 
-    /// What was not counted is not known.
+    /// Whether the value may contain an unordered list, which is unknown if counting stopped early.
     fn may_have_unordered(&self) -> bool {
         self.has_unordered || self.left == 0
     }

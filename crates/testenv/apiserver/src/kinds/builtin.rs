@@ -1,13 +1,13 @@
 //! The built-in kinds, as a table.
 //!
-//! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies
+//! Every row has what kube-apiserver v1.36.3 reports in discovery and does in its strategies
 //! (generation, updates without a version, creation by PUT, the answer to DELETE, names). Kinds
 //! that make no sense without their controller (admission policies, API services, certificates,
-//! priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
-//! discovery: a client gets 404 instead of a wrong success. Subresources that this server does not
-//! have (`pods/log`, `pods/exec`, …) are left out, too; a request for one gets 400.
+//! priority and fairness, device claims) and `autoscaling/v1` are left out of the table and of
+//! discovery: a client gets a 404 instead of a false success. Subresources that this server does
+//! not have (`pods/log`, `pods/exec`, …) are left out, too; a request for one gets a 400.
 //!
-//! Invariant: groups stand in the priority order of the real server's discovery.
+//! Invariant: groups are in the priority order of the real server's discovery.
 
 mod row;
 
@@ -23,7 +23,8 @@ pub(crate) fn builtin() -> Vec<Kind> {
         .collect()
 }
 
-/// Where a group stands in discovery; all groups that are not built in share the last place.
+/// Returns the position of a group in discovery. All groups that are not built in share the last
+/// one.
 pub(crate) fn rank(group: &str) -> usize {
     GROUPS.iter().position(|(name, ..)| *name == group).unwrap_or(GROUPS.len())
 }

@@ -1,17 +1,17 @@
-//! What the server fills in for built-in kinds.
+//! Defaults of built-in kinds.
 //!
-//! Most of it is data: `defaults/kinds.json` has, by plural, the fragment of a structural schema
-//! whose defaults the common [`Schema::default`] runs, and `defaults/parts.json` the fragments that
-//! several kinds share (the pod spec, a container, a probe, a volume, a claim). A fragment says
-//! only what has a default; everything else is kept as it came. What depends on other fields is a
-//! small named function here and in the files below. Fields that the real server always writes
-//! (`status: {}`, `rules: null`) count as defaults, too.
+//! Most of them are data: `defaults/kinds.json` has, by plural, a fragment of a structural schema
+//! with the defaults that [`Schema::default`] fills in. `defaults/parts.json` has the fragments
+//! that several kinds share (the pod spec, a container, a probe, a volume, a claim). A fragment
+//! names only the fields with a default; all other fields are kept. Defaults that depend on other
+//! fields are small functions here and in the modules below. Fields that the real server always
+//! writes (`status: {}`, `rules: null`) count as defaults, too.
 //!
-//! Not done, because it needs what this server does not have: no node port is allocated; a priority
-//! class other than the two of the system is not looked up; requests of a whole pod are not summed
-//! up; quantities keep their spelling (the real server writes `1000m` as `1`); and what an
-//! admission plugin adds for a controller to take away again (the protection finalizers of volumes
-//! and claims, the not-ready taint of a new node) is left out, because nobody would take it away.
+//! Left out, because this server does not have what they need: node ports are not allocated;
+//! priority classes other than the two system classes are not looked up; requests of a whole pod
+//! are not added up; quantities keep their spelling (the real server writes `1000m` as `1`); and
+//! nothing is added that only a controller would remove again (the protection finalizers of volumes
+//! and claims, the not-ready taint of a new node).
 
 mod pod;
 mod quantity;
@@ -29,8 +29,8 @@ pub(super) use self::quantity::Quantity;
 use crate::kind::{Kind, Origin};
 use crate::schema::Schema;
 
-/// The fragments of the kinds, by plural; parsed when the first object is written, not when the
-/// server starts.
+/// The fragments of the kinds, by plural. Parsed when the first object is written, so that the
+/// server starts fast.
 static KINDS: LazyLock<BTreeMap<String, Schema>> =
     LazyLock::new(|| fragments(include_str!("defaults/kinds.json")));
 
@@ -38,11 +38,11 @@ static KINDS: LazyLock<BTreeMap<String, Schema>> =
 static PARTS: LazyLock<BTreeMap<String, Schema>> =
     LazyLock::new(|| fragments(include_str!("defaults/parts.json")));
 
-/// Fills in what the real server fills in before it stores an object of a built-in kind.
+/// Fills in the defaults that the real server sets before it stores an object of a built-in kind.
 ///
-/// The object is in its stored form. On create its name, uid and creation timestamp must be set
-/// already: some kinds copy them. Objects of custom kinds are left alone: their schema is their
-/// own.
+/// The object is in its stored form. On create, its name, uid and creation timestamp must be set
+/// already, because some kinds copy them. Objects of custom kinds are not changed: their defaults
+/// are in their own schema.
 pub(crate) fn default_builtin(kind: &Kind, object: &mut Value, create: bool) {
     if kind.origin != Origin::BuiltIn || !object.is_object() {
         return;
@@ -105,15 +105,15 @@ fn fragments(text: &str) -> BTreeMap<String, Schema> {
         .collect()
 }
 
-/// Runs a shared fragment on a part of an object, if the part is there.
+/// Applies a shared fragment to a part of an object, if the part is present.
 fn part(name: &str, value: &mut Value) {
     if value.is_object() {
         PARTS.get(name).expect("a shared fragment must exist").default(value);
     }
 }
 
-/// Drops fields that are null, as decoding into typed fields does. A schema of a custom kind and
-/// the data of a controller revision are not typed and keep theirs.
+/// Removes fields that are null, as decoding into Go structs does. The schema of a definition and
+/// the data of a controller revision are untyped, and keep their nulls.
 fn strip_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -129,8 +129,8 @@ fn strip_nulls(value: &mut Value) {
     }
 }
 
-/// Runs a function on the value at a dotted path, if all of the path is there. Whatever a client
-/// sent in place of an object on the way is left for validation.
+/// Runs a function on the value at a dotted path, if it exists. If a client sent another type than
+/// an object on the way, validation reports it.
 fn on(value: &mut Value, path: &str, change: impl FnOnce(&mut Value)) {
     if let Some(found) = path.split('.').try_fold(value, |value, name| value.get_mut(name)) {
         change(found);
@@ -142,12 +142,12 @@ fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut V
     value.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// A field that is a text and not empty.
+/// Returns a string field that is not empty.
 fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Sets a field that is not there.
+/// Sets a field that is missing.
 fn fill(value: &mut Value, field: &str, default: Value) {
     if let Some(fields) = value.as_object_mut() {
         fields.entry(field).or_insert(default);
@@ -168,14 +168,14 @@ fn remove(value: &mut Value, field: &str) {
     }
 }
 
-/// Fields that the real server writes as null when they are empty.
+/// Sets missing fields to null, as the real server writes them.
 fn always(value: &mut Value, fields: &[&str]) {
     for field in fields {
         fill(value, field, Value::Null);
     }
 }
 
-/// Every entry of `from` that `to` does not have, as quantities are passed on from limits to
+/// Copies the entries of `from` that are missing in `to`, such as quantities from limits to
 /// requests.
 fn inherit(to: &mut Value, from: &Value) {
     if let (Some(to), Some(from)) = (to.as_object_mut(), from.as_object()) {
@@ -190,7 +190,7 @@ fn is_empty(value: Option<&Value>) -> bool {
     value.and_then(Value::as_object).is_none_or(Map::is_empty)
 }
 
-/// The times of a condition that the real server writes as null when they are not known.
+/// Returns the times of a condition that the real server writes as null if they are unknown.
 fn condition_times(plural: &str) -> &'static [&'static str] {
     match plural {
         "daemonsets" | "namespaces" | "replicasets" | "replicationcontrollers" | "statefulsets" => {
@@ -203,7 +203,7 @@ fn condition_times(plural: &str) -> &'static [&'static str] {
     }
 }
 
-/// A namespace has its name as a label, and is born active and with the finalizer of its content.
+/// Labels a namespace with its name. A new one also gets the `kubernetes` finalizer.
 fn namespace(object: &mut Value, create: bool) {
     if let Some(name) = text(&object["metadata"], "name").map(str::to_owned) {
         on(object, "metadata", |metadata| fill(metadata, "labels", json!({})));
@@ -223,15 +223,15 @@ fn namespace(object: &mut Value, create: bool) {
     }
 }
 
-/// What a node can allocate is what it has, unless it says otherwise.
+/// The allocatable resources of a node default to its capacity.
 fn node(status: &mut Value) {
     if let Some(capacity) = status.get("capacity").cloned() {
         fill(status, "allocatable", capacity);
     }
 }
 
-/// Folds the plain texts of a secret into its data. A value that is not a text is left for
-/// validation.
+/// Moves the `stringData` of a secret into its `data`. Validation reports a value that is not a
+/// string.
 fn secret(object: &mut Value) {
     let plain = match object.get_mut("stringData").map(Value::take) {
         Some(Value::Object(plain)) => plain,
@@ -250,7 +250,7 @@ fn secret(object: &mut Value) {
     }
 }
 
-/// A volume notes when it came into its phase.
+/// Sets `lastPhaseTransitionTime` on a new volume.
 fn persistent_volume(object: &mut Value, create: bool) {
     on(object, "spec", |spec| part("volume", spec));
     if create {
@@ -259,7 +259,7 @@ fn persistent_volume(object: &mut Value, create: bool) {
     }
 }
 
-/// The defaults and requests of a container in a limit range follow from its limits.
+/// Derives the defaults and requests of containers in a limit range from its limits.
 fn limit_range_item(item: &mut Value) {
     if item["type"] != "Container" {
         return;
@@ -279,7 +279,8 @@ fn limit_range_item(item: &mut Value) {
     }
 }
 
-/// A role without rules has null for them; in a rule, an empty list is none.
+/// Removes empty lists from a role and its rules: a role without rules is written with `rules:
+/// null`.
 fn rules(object: &mut Value) {
     drop_empty_list(object, "rules");
     for rule in items(object, "rules") {
@@ -290,14 +291,15 @@ fn rules(object: &mut Value) {
     always(object, &["rules"]);
 }
 
-/// Objects lose their empty lists on the way into the real server's storage.
+/// Removes an empty list, as the real server does when it stores an object.
 fn drop_empty_list(value: &mut Value, field: &str) {
     if value.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
         remove(value, field);
     }
 }
 
-/// Users and groups are of the group of rbac, service accounts of the core group.
+/// Fills in the API group of RBAC for roles, users and groups. Service accounts are in the core
+/// group.
 fn subjects(object: &mut Value) {
     drop_empty_list(object, "subjects");
     on(object, "roleRef", |role| {
@@ -312,7 +314,7 @@ fn subjects(object: &mut Value) {
     }
 }
 
-/// A network policy is about incoming traffic, and about outgoing traffic if it has rules for it.
+/// A network policy applies to ingress, and to egress if it has rules for it.
 fn policy_types(spec: &mut Value) {
     let egress =
         spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
@@ -323,7 +325,7 @@ fn policy_types(spec: &mut Value) {
     );
 }
 
-/// Names that a definition need not say, and the version that its objects are stored in first.
+/// Fills in the names that a definition may leave out, and `storedVersions`.
 fn definition(object: &mut Value) {
     on(object, "spec.names", |names| {
         if let Some(kind) = text(names, "kind").map(str::to_owned) {
@@ -354,7 +356,7 @@ mod tests {
             .expect("the observations must be JSON")
     }
 
-    /// What a path like `/apis/apps/v1/namespaces/default/deployments` names.
+    /// Returns the resource at a path like `/apis/apps/v1/namespaces/default/deployments`.
     fn resource(registry: &Registry, path: &str) -> Resource {
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let (group, version) =
@@ -363,7 +365,7 @@ mod tests {
         registry.resource(group, version, plural).expect("the kind must be built in")
     }
 
-    /// Takes out of an answer what this server does not do; see the top of this file.
+    /// Removes the parts of an answer that this server leaves out; see the module docs.
     fn forgive(answer: &mut Value, sent: &Value) {
         match answer["kind"].as_str() {
             Some("Service") => on(answer, "spec", |spec| {

@@ -1,12 +1,12 @@
-//! The kinds that the server knows right now, in the order of discovery.
+//! The registered kinds, in the order of discovery.
 //!
-//! Built-in groups come in the priority order of the real server, groups that only custom kinds
-//! have after them, by name; the kinds of a group are in the order of their plurals. The registry
-//! is cheap to clone (entries are shared), so that a writer can change a copy and swap it in while
-//! requests read the old one.
+//! Built-in groups come in the priority order of the real server. Groups with only custom kinds
+//! come after them, by name. The kinds of a group are sorted by plural. The registry is cheap to
+//! clone (entries are shared), so a writer changes a copy and swaps it in while requests read the
+//! old one.
 //!
-//! Invariants: a (group, plural) occurs once; ids grow and are never reused, so that what was
-//! stored under a removed kind can never be seen through one that took its name.
+//! Invariants: a (group, plural) occurs once; ids grow and are never reused, so objects of a
+//! removed kind cannot be read through a later kind of the same name.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use super::builtin::{self, builtin};
 use super::versions::by_preference;
 use crate::kind::{Kind, Origin};
 
-/// A small, stable number of a registered kind.
+/// The id of a registered kind: small and stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KindId(pub(crate) u32);
 
 /// A kind with its ids.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    /// The number of this kind.
+    /// The id of this kind.
     pub(crate) id: KindId,
-    /// The number of the kind whose objects these are: its own, except for `events.k8s.io` events,
-    /// which are the core events. Errors of the real server name that kind, too.
+    /// The id of the kind that stores the objects: its own, except for `events.k8s.io` events,
+    /// which are stored as core events. Errors of the real server name that kind, too.
     pub(crate) storage: KindId,
     /// The kind.
     pub(crate) declared: Kind,
 }
 
-/// A kind and one of its versions: what the path of a request names.
+/// A kind and one of its versions, as the path of a request names them.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
     /// The kind.
     pub(crate) entry: Arc<Registered>,
-    /// Where the version stands in [`Kind::versions`].
+    /// The index of the version in [`Kind::versions`].
     pub(crate) index: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken;
 
-/// The kinds that the server knows.
+/// The registered kinds.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     /// Sorted by rank and name.
@@ -102,8 +102,7 @@ impl Registry {
         registry
     }
 
-    /// Adds a custom kind, or replaces the custom kind of the same group and plural, which keeps
-    /// its id.
+    /// Adds a custom kind, or replaces the one with the same group and plural, which keeps its id.
     pub(crate) fn put(&mut self, kind: Kind) -> Result<KindId, Taken> {
         match self.by_plural(&kind.group, &kind.plural) {
             Some(old) if old.origin == Origin::BuiltIn => Err(Taken),
@@ -116,7 +115,7 @@ impl Registry {
         }
     }
 
-    /// Has the kinds of an earlier time again. Ids that were given since are not given again.
+    /// Restores the kinds of an earlier registry. Ids that were assigned since are not reused.
     pub(crate) fn go_back_to(&mut self, earlier: &Self) {
         self.groups.clone_from(&earlier.groups);
         self.next = self.next.max(earlier.next);
@@ -151,7 +150,7 @@ impl Registry {
         found.expect("custom resource definitions must be built in").clone()
     }
 
-    /// What a path names: a served version of a kind.
+    /// Returns a served version of a kind.
     pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Resource> {
         let entry = self.by_plural(group, plural)?;
         let index = entry
@@ -193,7 +192,7 @@ impl Registry {
         self.groups.iter().flat_map(|group| &group.kinds)
     }
 
-    /// Files a kind whose plural is free, under the given ids or under a new one.
+    /// Inserts a kind with a free plural, with the given ids or with a new one.
     fn insert(&mut self, kind: Kind, id: Option<KindId>, storage: Option<KindId>) -> KindId {
         let id = id.unwrap_or_else(|| {
             let id = KindId(self.next);
@@ -213,7 +212,7 @@ impl Registry {
         id
     }
 
-    /// Where a group stands, or where it belongs.
+    /// Returns the index of a group, or the index to insert it at.
     fn find_group(&self, name: &str) -> Result<usize, usize> {
         let wanted = (builtin::rank(name), name);
         self.groups.binary_search_by(|group| {
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
     use crate::kind::{Rules, Scale, Version};
 
-    /// A custom kind with these versions, the first of them stored.
+    /// A custom kind with these versions. The first one is the storage version.
     pub(crate) fn custom(group: &str, plural: &str, kind: &str, versions: &[&str]) -> Kind {
         let version = |(at, name): (usize, &&str)| Version {
             name: (*name).to_owned(),

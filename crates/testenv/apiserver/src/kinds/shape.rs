@@ -1,14 +1,14 @@
-//! Which fields built-in kinds have, and what becomes of a body that has others.
+//! The fields of built-in kinds, and how unknown fields and wrong types are handled.
 //!
-//! The real server decodes a body into Go structs: what has no field is dropped and told, what has
-//! another type is refused in the words of Go's decoder. Here the structs are data,
-//! `shape/shapes.txt`, recorded from a real server by the example `kinds`; [`table`] reads it,
-//! [`walk`] takes an object through it, and [`text`] and [`time`] are the types that decode
-//! themselves from a text. [`patching`] tells strategic merge patches how fields merge; for
-//! server-side apply, [`crate::merge_schema`] reads it from the table.
+//! The real server decodes a body into Go structs: unknown fields are dropped and reported, and a
+//! value of a wrong type is rejected with an error of Go's decoder. Here the structs are data,
+//! `shape/shapes.txt`, recorded from a real server by the example `kinds`. [`table`] reads the
+//! file, [`walk`] decodes an object, and [`text`] and [`time`] check the types that Go decodes from
+//! a string. [`patching`] says how fields merge in a strategic merge patch. For server-side apply,
+//! [`crate::merge_schema`] reads it from the table.
 //!
-//! Places are told in the order in which the object has its fields. The real server does the same,
-//! but has them in the order of the body, and our objects have theirs in the order of the alphabet.
+//! Unknown fields are reported in the order of the object's fields, as on the real server. But
+//! there it is the order of the body, and here fields are sorted by name.
 
 mod patching;
 pub(crate) mod table;
@@ -23,16 +23,16 @@ use self::table::{OBJECT_META, TABLE};
 use self::walk::Walk;
 use crate::kind::Kind;
 
-/// Makes of an object what decoding it into the type of its kind would make.
+/// Changes an object as decoding it into the Go type of its kind would.
 ///
-/// Fields that the kind does not have are removed, and their paths returned, as in
-/// `spec.containers[0].bogus`. A field that is null is removed as well, and a list or map that is
-/// empty where Go leaves it out then; an item or a value of a map that is null becomes what Go
-/// takes for it, as in `""`. Inside of what has no type nothing changes. Custom kinds are left
-/// alone: they have a schema.
+/// Unknown fields are removed, and their paths are returned, as in `spec.containers[0].bogus`. Null
+/// fields are removed as well, and so are empty lists and maps that Go omits. A null item of a list
+/// or null value of a map becomes the zero value of its Go type, such as `""`. Untyped values do
+/// not change. Custom kinds are left alone, because they have a schema.
 ///
 /// # Errors
-/// What Go's decoder says about the first value of a wrong type. The object is half decoded then.
+/// Returns the error of Go's decoder for the first value of a wrong type. The object is half
+/// decoded then.
 pub(crate) fn decode_builtin(
     kind: &Kind,
     version: &str,
@@ -44,10 +44,10 @@ pub(crate) fn decode_builtin(
     decode_type(&kind.api_version(version), &kind.kind, object)
 }
 
-/// The same by names, as in `policy/v1` and `Eviction`.
+/// Decodes an object by the names of its type, such as `policy/v1` and `Eviction`.
 ///
 /// # Errors
-/// What Go's decoder says about the first value of a wrong type.
+/// Returns the error of Go's decoder for the first value of a wrong type.
 pub(crate) fn decode_type(
     version: &str,
     kind: &str,
@@ -59,11 +59,11 @@ pub(crate) fn decode_type(
     }
 }
 
-/// The same for an object that a strategic merge patch made. The real server converts it by other
-/// means, which have words of their own for a value of a wrong type, and no keys of maps in paths.
+/// Converts the result of a strategic merge patch to the type of its kind. The real server uses a
+/// converter for it, which has its own error texts for wrong types, and no map keys in paths.
 ///
 /// # Errors
-/// What Go's converter says about the first value of a wrong type.
+/// Returns the error of Go's converter for the first value of a wrong type.
 pub(crate) fn convert_builtin(
     kind: &Kind,
     version: &str,
@@ -72,10 +72,10 @@ pub(crate) fn convert_builtin(
     convert(&kind.api_version(version), &kind.kind, object)
 }
 
-/// The same by names, as in `autoscaling/v1` and `Scale`.
+/// Converts an object by the names of its type, such as `autoscaling/v1` and `Scale`.
 ///
 /// # Errors
-/// What Go's converter says about the first value of a wrong type.
+/// Returns the error of Go's converter for the first value of a wrong type.
 pub(crate) fn convert(
     version: &str,
     kind: &str,
@@ -91,10 +91,10 @@ pub(crate) fn convert(
     }
 }
 
-/// Removes the fields of `metadata` that no kind has, and gives their paths.
+/// Removes unknown fields of `metadata` and returns their paths.
 ///
-/// Custom kinds need it: their schema says nothing about metadata. Values of a wrong type are left
-/// alone.
+/// This is for custom kinds: their schema does not describe metadata. Values of a wrong type are
+/// left alone.
 pub(crate) fn prune_metadata(object: &mut Value) -> Vec<String> {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Vec::new() };
     let known = TABLE.get(OBJECT_META);

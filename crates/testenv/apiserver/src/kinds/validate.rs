@@ -1,9 +1,9 @@
-//! The checks of built-in kinds that the author of a controller is most likely to run into.
+//! Validation of built-in kinds: the checks that authors of controllers are most likely to hit.
 //!
-//! The real server has thousands; these are the ones that a wrong selector, a forgotten image or a
-//! negative number meets, with the words and in the order of the real server. What is not checked
-//! here is accepted. Which fields may not change is in [`immutable`]. The metadata is not this
-//! file's concern.
+//! The real server has thousands of checks. These are the ones for a wrong selector, a missing
+//! image or a negative number, with the texts and in the order of the real server. Anything that is
+//! not checked here is accepted. [`immutable`] has the fields that must not change. Metadata is
+//! checked elsewhere.
 
 mod change;
 mod event;
@@ -23,14 +23,14 @@ use crate::rbac::rule::GROUP;
 
 pub(crate) use self::webhook::{check_review_versions, check_service, check_url};
 
-/// What a config key must look like.
+/// The error for a malformed config key.
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
      'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 /// The longest config key.
 const CONFIG_KEY_MAX: usize = 253;
 
-/// What is wrong with an object of a built-in kind, after defaulting and in its stored form.
+/// Validates an object of a built-in kind, after defaulting and in its stored form.
 pub(crate) fn validate_builtin(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if kind.origin != Origin::BuiltIn {
@@ -56,8 +56,7 @@ pub(crate) fn validate_builtin(kind: &Kind, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a changed object of a built-in kind: with the object itself, and with the
-/// change.
+/// Validates an update of an object of a built-in kind: the new object, and the change.
 pub(crate) fn validate_builtin_update(kind: &Kind, old: &Value, new: &Value) -> Vec<FieldError> {
     let own = validate_builtin(kind, new);
     let (mut errors, comes_first) = immutable::errors(kind, old, new);
@@ -67,7 +66,7 @@ pub(crate) fn validate_builtin_update(kind: &Kind, old: &Value, new: &Value) -> 
     if comes_first { [errors, own].concat() } else { [own, errors].concat() }
 }
 
-/// A text field that must not be empty.
+/// Requires a string field that is not empty.
 fn require(value: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
     if text(value, field).is_none() {
         errors.push(FieldError::required(format!("{path}.{field}"), ""));
@@ -79,7 +78,7 @@ fn entries<'a>(value: &'a Value, field: &str) -> Option<&'a Map<String, Value>> 
     value.get(field).and_then(Value::as_object)
 }
 
-/// No key is in both maps of a config map.
+/// Checks that no key is in both maps of a config map.
 fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
     let binary = entries(object, "binaryData");
     for key in entries(object, "data").into_iter().flat_map(Map::keys) {
@@ -98,7 +97,7 @@ fn config_map(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A secret has the keys that its type promises.
+/// Checks that a secret has the keys that its type requires.
 fn secret(object: &Value, errors: &mut Vec<FieldError>) {
     let data = entries(object, "data");
     for key in data.into_iter().flat_map(Map::keys) {
@@ -118,7 +117,7 @@ fn secret(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A key of a config map or secret becomes a file name or a variable.
+/// Checks a key of a config map or secret, which becomes a file name or an environment variable.
 fn config_key(map: &str, key: &str, errors: &mut Vec<FieldError>) {
     let mut invalid = |detail: &str| {
         errors.push(FieldError::invalid(format!("{map}[{key}]"), &json!(key), detail));
@@ -138,7 +137,7 @@ fn config_key(map: &str, key: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A lease lasts some time.
+/// Checks that the duration of a lease is positive.
 fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
     if let Some(duration) = spec.get("leaseDurationSeconds")
         && duration.as_i64().is_some_and(|seconds| seconds <= 0)
@@ -152,7 +151,8 @@ fn lease(spec: &Value, errors: &mut Vec<FieldError>) {
     not_negative(spec, "leaseTransitions", "spec", errors);
 }
 
-/// A service has ports, unless it is only a name, and they have names if there are several.
+/// Checks that a service has ports unless it is headless or an external name, and that several
+/// ports have names.
 fn service(spec: &Value, errors: &mut Vec<FieldError>) {
     let none = Vec::new();
     let ports = spec["ports"].as_array().unwrap_or(&none);
@@ -177,7 +177,7 @@ fn service(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A port, if it is a number, is one that exists.
+/// Checks that a port number is in range. Named ports pass.
 fn port_number(port: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(number) = port.get(field)
         && number.as_i64().is_some_and(|number| !(1..=65535).contains(&number))
@@ -187,7 +187,7 @@ fn port_number(port: &Value, field: &str, path: &str, errors: &mut Vec<FieldErro
     }
 }
 
-/// A claim says how it is used and how much it needs.
+/// Checks that a claim has access modes and a storage request.
 fn claim(spec: &Value, errors: &mut Vec<FieldError>) {
     if spec["accessModes"].as_array().is_none_or(Vec::is_empty) {
         errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::kinds::{Registry, default_builtin};
 
-    /// Objects that were sent to kube-apiserver v1.36.3, and the causes that it gave for refusing
+    /// Objects that were sent to kube-apiserver v1.36.3, and the causes with which it rejected
     /// them.
     fn observed() -> Vec<Value> {
         serde_json::from_str(include_str!("validate/observed.json"))

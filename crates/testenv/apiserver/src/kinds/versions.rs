@@ -1,12 +1,11 @@
-//! Which of two API versions is preferred: Kubernetes' own order of version names.
+//! The order of API versions by preference, as Kubernetes defines it.
 
 use std::cmp::{Ordering, Reverse};
 
-/// Compares two version names, the preferred one first.
+/// Compares two version names. The preferred one comes first.
 ///
-/// Stable versions come before beta before alpha, and higher numbers before lower ones; names that
-/// are not of that form come last, in alphabetical order:
-/// `v10, v2, v1, v11beta2, v3beta1, v12alpha1, foo1, foo10`.
+/// Stable versions come before beta before alpha, and higher numbers before lower ones. Other names
+/// come last, in alphabetical order: `v10, v2, v1, v11beta2, v3beta1, v12alpha1, foo1, foo10`.
 pub(crate) fn by_preference(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -16,7 +15,7 @@ pub(crate) fn by_preference(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Stability, major and minor number of a version name, ordered so that the preferred one is the
+/// Returns the stability, major and minor number of a version name. The preferred one is the
 /// smallest.
 fn parse(version: &str) -> Option<(u8, Reverse<u64>, Reverse<u64>)> {
     let rest = version.strip_prefix('v')?;
@@ -33,7 +32,7 @@ fn parse(version: &str) -> Option<(u8, Reverse<u64>, Reverse<u64>)> {
     Some((rank, Reverse(major), Reverse(minor)))
 }
 
-/// A number without a leading zero.
+/// Parses a number without a leading zero.
 fn number(text: &str) -> Option<u64> {
     if text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -1,8 +1,8 @@
-//! Answers in protobuf, for clients that ask for nothing else.
+//! Protobuf responses, for clients that only accept protobuf.
 //!
-//! Handlers answer in JSON. This last step converts the response to protobuf: an object, a list or
-//! a Status as a whole, a watch event by event. A watch with an object that cannot be converted
-//! ends with an ERROR event, and a line in the log names the object.
+//! Handlers respond in JSON, and this last step converts the response: an object, a list or a
+//! Status as a whole, a watch event by event. A watch with an object that cannot be converted ends
+//! with an ERROR event, and a log message names the object.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, Stream, StreamExt as _};
@@ -61,12 +61,12 @@ fn broken(error: BodyError) -> Body {
 
 fn object(text: &[u8]) -> Option<Map<String, Value>> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    // It is our own, and a little deeper than the object in it.
+    // The JSON is our own, and nested a little deeper than the object in it.
     deserializer.disable_recursion_limit();
     serde::Deserialize::deserialize(&mut deserializer).ok()
 }
 
-/// The frames of a watch. It ends after an ERROR event that was made here.
+/// Returns the frames of a watch. It ends after an ERROR event that is added here.
 fn watch(content: Body, resource: String) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
     let begin = Some((content.into_data_stream(), resource));
     futures::stream::unfold(begin, |rest| async {
@@ -80,14 +80,15 @@ fn watch(content: Body, resource: String) -> impl Stream<Item = Result<Bytes, Bo
     })
 }
 
-/// The events of some lines of a watch, each behind its length. If one of them cannot be encoded,
-/// an ERROR event takes its place, the rest is left out, and the second value is false.
+/// Encodes the events of some lines of a watch, each with its length before it. If one of them
+/// cannot be encoded, an ERROR event takes its place, the rest is left out, and the second value is
+/// false.
 fn frames(lines: &[u8], resource: &str) -> (Bytes, bool) {
     let mut out = Vec::with_capacity(lines.len());
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let event = object(line).unwrap_or_default();
         if let Err(why) = put_event(&event, &mut out) {
-            // Neither the object nor the reason: both may show what is in it.
+            // Neither the object nor the error is logged: both may contain secrets.
             tracing::warn!(
                 "a watch of {resource} ends: {} cannot be encoded as protobuf",
                 key(&event)
@@ -99,8 +100,7 @@ fn frames(lines: &[u8], resource: &str) -> (Bytes, bool) {
     (out.into(), true)
 }
 
-/// Writes a `WatchEvent`, without an envelope of its own around that of its object. If there is an
-/// error, nothing was written.
+/// Writes a `WatchEvent`, which has no envelope of its own. On an error, nothing is written.
 fn put_event(event: &Map<String, Value>, out: &mut Vec<u8>) -> Result<(), String> {
     let object = event.get("object").and_then(Value::as_object).ok_or("it has no object")?;
     let object = envelope::write(object).ok_or("its kind has no message")??;
@@ -122,7 +122,7 @@ fn error_event(why: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), "ERROR".into()), ("object".to_owned(), status)])
 }
 
-/// Namespace and name of the object of an event.
+/// Returns the namespace and name of an event's object.
 fn key(event: &Map<String, Value>) -> String {
     let metadata = event.get("object").and_then(|object| object.get("metadata"));
     let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)?.as_str());
@@ -145,7 +145,7 @@ mod tests {
         format!("{}\n", json!({"type": "ADDED", "object": object}))
     }
 
-    /// The types of the events of some frames, and the objects that they have.
+    /// Returns the types and the objects of the events in some frames.
     fn events(mut frames: &[u8]) -> Vec<(String, Value)> {
         let mut found = Vec::new();
         while let Some((length, rest)) = frames.split_first_chunk::<4>() {

@@ -1,8 +1,8 @@
-//! From a message to the JSON that Go writes of the same struct.
+//! Decodes a message to the JSON that Go writes for the same struct.
 //!
-//! Go decodes into a struct that may hold something already: a field that comes twice is the last
-//! of the two, lists grow, and messages merge. What JSON leaves out is decided by the table, field
-//! by field; what would be null is left out, too, since the server reads both alike.
+//! Go decodes into an existing struct: if a field occurs twice, the last one wins, lists are
+//! appended to, and messages are merged. The table says which fields JSON leaves out. Fields that
+//! would be null are left out, too, because the server reads both alike.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,14 +13,14 @@ use super::table::{Field, Form, Message, Table, Type};
 use super::wire::{Reader, Tag, WireType};
 use crate::json::DEPTH_MAX;
 
-/// Messages that one body may consist of. An empty one has two bytes in protobuf and hundreds in
-/// memory; an object that etcd would hold has fewer.
+/// The limit on messages in one body. An empty message has two bytes in protobuf and hundreds in
+/// memory. No object that etcd would store has more.
 pub(super) const MESSAGES_MAX: usize = 200_000;
 
-/// One run through one body.
+/// The decoding of one body.
 pub(super) struct Decoding<'a> {
     table: &'a Table,
-    /// Messages that may still come.
+    /// How many more messages are allowed.
     left: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Decoding<'a> {
         Self { table, left: MESSAGES_MAX }
     }
 
-    /// The object that the bytes are.
+    /// Decodes an object.
     pub(super) fn object(
         &mut self,
         message: &Message,
@@ -38,7 +38,7 @@ impl<'a> Decoding<'a> {
         self.fields(message, bytes, self.zero(message), 0)
     }
 
-    /// The same object after all fields in the bytes.
+    /// Decodes the fields into an object, and returns it.
     fn fields(
         &mut self,
         message: &Message,
@@ -69,7 +69,7 @@ impl<'a> Decoding<'a> {
         Ok(into)
     }
 
-    /// Reads one field and puts it where it belongs.
+    /// Decodes one field into an object.
     fn field(
         &mut self,
         field: &Field,
@@ -114,7 +114,7 @@ impl<'a> Decoding<'a> {
         Ok(())
     }
 
-    /// Items of a list: one, or several numbers in one piece.
+    /// Decodes items of a list: one, or several packed numbers.
     fn items(
         &mut self,
         field: &Field,
@@ -137,7 +137,7 @@ impl<'a> Decoding<'a> {
         Ok(())
     }
 
-    /// Key and value of an entry of a map. Go does not look at wire types in here.
+    /// Decodes the key and value of a map entry. Go does not check wire types here.
     fn entry(
         &mut self,
         field: &Field,
@@ -161,7 +161,7 @@ impl<'a> Decoding<'a> {
         Ok((key, value))
     }
 
-    /// One value; `old` is what a message merges with.
+    /// Decodes one value. A message is merged into `old`.
     fn value(
         &mut self,
         field: &Field,
@@ -214,7 +214,7 @@ impl<'a> Decoding<'a> {
         }
     }
 
-    /// What JSON has of a struct in which nothing is set.
+    /// Returns the JSON of a struct without any fields set.
     fn zero(&self, message: &Message) -> Map<String, Value> {
         let mut zero = Map::new();
         for field in message.fields.iter().filter(|field| field.always) {
@@ -232,7 +232,7 @@ impl<'a> Decoding<'a> {
         zero
     }
 
-    /// The value of a field that is not there.
+    /// Returns the value of a field that is not set.
     fn nothing(&self, kind: &Type) -> Value {
         match kind {
             Type::String | Type::Bytes => "".into(),
@@ -252,7 +252,7 @@ impl<'a> Decoding<'a> {
         }
     }
 
-    /// The message whose fields stand in the place of a field.
+    /// Returns the message of an inlined field.
     fn inline(&self, field: &Field) -> &'a Message {
         match field.kind {
             Type::Message(message) => self.table.get(message),
@@ -271,7 +271,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Go writes U+FFFD for what is not UTF-8.
+/// Decodes a string. Invalid UTF-8 becomes U+FFFD, as in Go.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

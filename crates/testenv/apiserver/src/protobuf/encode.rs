@@ -1,6 +1,6 @@
-//! Encodes JSON as a message, byte for byte as Go encodes the same struct: fields are in the order
-//! of their numbers, map keys are sorted, and fields that are not pointers are written even if they
-//! are empty.
+//! Encodes JSON as a message, byte for byte as Go encodes the same struct: fields are sorted by
+//! number, map keys are sorted, and fields that are not pointers are written even if they are
+//! empty.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,10 +10,10 @@ use super::special;
 use super::table::{Field, Form, Message, Table, Type};
 use super::wire::{WireType, put_bytes, put_tag, put_varint};
 
-/// The bytes of an object. Fields that the message does not have are left out.
+/// Encodes an object. Fields that the message does not have are left out.
 ///
 /// # Errors
-/// The name of a field whose value is not of its type.
+/// Returns the name of a field with a value of a wrong type.
 pub(super) fn object(
     table: &Table,
     message: &Message,
@@ -48,7 +48,7 @@ fn put_field(
             items.iter().try_for_each(|value| put_value(table, item, field.number, value, out))
         }
         (Type::Map(kind), Some(Value::Object(map))) => {
-            // The order of keys is that of their bytes, however the object is held.
+            // Keys are sorted by their bytes, in whatever order the map has them.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
             entries.into_iter().try_for_each(|(key, value)| {
@@ -64,7 +64,7 @@ fn put_field(
     }
 }
 
-/// One value; null is what is empty.
+/// Encodes one value. A null counts as empty.
 fn put_value(
     table: &Table,
     kind: &Type,

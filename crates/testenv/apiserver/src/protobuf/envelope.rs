@@ -1,5 +1,5 @@
-//! What stands around every object: four bytes that say that it is one, its type meta, and the
-//! message as bytes (`runtime.Unknown` in Go).
+//! The envelope of every object: a prefix of four bytes, the type meta, and the message as bytes
+//! (`runtime.Unknown` in Go).
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::wire::{Reader, put_bytes};
 use crate::go_decoder::not_registered;
 use crate::json::{self, DEPTH_MAX};
 
-/// What every body starts with.
+/// The prefix of every body.
 const PREFIX: &[u8] = b"k8s\0";
 
 /// The kind and version of an object.
@@ -20,16 +20,16 @@ pub(crate) struct TypeMeta {
     pub(crate) kind: String,
 }
 
-/// Why a body is no object.
+/// Why a body cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// What it says to be, if it got so far.
+    /// The type meta of the body, if it was decoded.
     pub(crate) type_meta: Option<TypeMeta>,
-    /// The words of Go's decoder.
+    /// The error of Go's decoder.
     pub(crate) why: String,
 }
 
-/// Reads a body, whose type meta may be left out for `expected`. The object has its type meta.
+/// Decodes a body. If it has no type meta, the object gets that of `expected`.
 pub(crate) fn read(body: &[u8], expected: &TypeMeta) -> Result<Value, Refused> {
     let refused =
         |type_meta: Option<&TypeMeta>, why: String| Refused { type_meta: type_meta.cloned(), why };
@@ -54,10 +54,10 @@ pub(crate) fn read(body: &[u8], expected: &TypeMeta) -> Result<Value, Refused> {
     Ok(value)
 }
 
-/// Writes an object that says what it is; nothing if that has no message.
+/// Encodes an object with type meta. Returns `None` if its kind has no message.
 ///
 /// # Errors
-/// What is wrong with its fields.
+/// Returns the error of a field that cannot be encoded.
 pub(crate) fn write(object: &Map<String, Value>) -> Option<Result<Vec<u8>, String>> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -69,14 +69,14 @@ pub(crate) fn write(object: &Map<String, Value>) -> Option<Result<Vec<u8>, Strin
         let mut out = PREFIX.to_vec();
         put_bytes(&mut out, 1, &type_meta);
         put_bytes(&mut out, 2, &raw);
-        // Encoding and type of the content, of which nothing is said.
+        // The encoding and type of the content are empty.
         put_bytes(&mut out, 3, b"");
         put_bytes(&mut out, 4, b"");
         out
     }))
 }
 
-/// A body that was opened.
+/// A body without its prefix, split into its parts.
 struct Unknown<'a> {
     type_meta: TypeMeta,
     raw: &'a [u8],
@@ -133,8 +133,8 @@ impl TypeMeta {
     }
 }
 
-/// Goes through a message all of whose fields are bytes: those with the numbers 1 and up that
-/// `names` has.
+/// Calls `each` for the fields of a message that has only fields of bytes. `names` are their names,
+/// from number 1 up.
 fn each_bytes<'a>(
     message: &str,
     bytes: &'a [u8],

@@ -1,8 +1,8 @@
-//! Messages that JSON has in another form: times are texts, a whole value is wrapped into bytes,
-//! a schema may be a flag.
+//! Messages with another form in JSON: times are strings, a value of any type is wrapped into
+//! bytes, a schema may be a boolean.
 //!
-//! On the way from protobuf such a message was decoded like any other; [`to_json`] makes of its
-//! fields what Go writes. [`from_json`] goes back.
+//! Such a message is first decoded like any other. [`to_json`] then converts its fields to the JSON
+//! that Go writes, and [`from_json`] converts back.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 /// The form that a message has in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Special {
-    /// A text with seconds.
+    /// A string with seconds.
     Time,
-    /// A text with microseconds.
+    /// A string with microseconds.
     MicroTime,
     Quantity,
     IntOrString,
-    /// Any value; protobuf has its text.
+    /// Any value, as its JSON text in protobuf.
     Raw,
     SchemaOrSchemas,
     SchemaOrBool,
@@ -26,7 +26,7 @@ pub(super) enum Special {
 }
 
 impl Special {
-    /// The form of the message of that name, if it is a special one.
+    /// Returns the form of the message with that name, if it is a special one.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "meta.v1.Time" => Self::Time,
@@ -42,7 +42,7 @@ impl Special {
     }
 }
 
-/// What Go writes of a message without any fields.
+/// Returns the JSON that Go writes for an empty message.
 pub(super) fn nothing(special: Special) -> Value {
     match special {
         Special::Quantity => "0".into(),
@@ -52,7 +52,7 @@ pub(super) fn nothing(special: Special) -> Value {
     }
 }
 
-/// What Go writes of a message with these fields.
+/// Returns the JSON that Go writes for a message with these fields.
 pub(super) fn to_json(special: Special, mut fields: Map<String, Value>) -> Result<Value, String> {
     let number = |name: &str| fields.get(name).and_then(Value::as_i64).unwrap_or(0);
     match special {
@@ -80,7 +80,8 @@ pub(super) fn to_json(special: Special, mut fields: Map<String, Value>) -> Resul
     }
 }
 
-/// The fields of the message that Go makes of a value; none if it has no bytes at all.
+/// Returns the fields of the message that Go encodes for a value, or `None` if it encodes no bytes
+/// at all.
 pub(super) fn from_json(
     special: Special,
     value: &Value,
@@ -118,10 +119,10 @@ pub(super) fn from_json(
     }
 }
 
-/// The seconds of the year 1, which is no time for Go.
+/// The seconds of the start of year 1, which is Go's zero time.
 const ZERO_SECONDS: i64 = -62_135_596_800;
 
-/// Nanoseconds of a microsecond.
+/// The nanoseconds in a microsecond.
 const MICRO: i64 = 1_000;
 
 fn time(seconds: i64, nanos: Option<i64>) -> Result<Value, String> {
@@ -141,13 +142,13 @@ fn time(seconds: i64, nanos: Option<i64>) -> Result<Value, String> {
     }
 }
 
-/// Seconds, and nanoseconds that count forward.
+/// Returns the seconds, rounded down, and the remaining nanoseconds.
 fn parts(time: Timestamp) -> (i64, i64) {
     let (seconds, nanos) = (time.as_second(), i64::from(time.subsec_nanosecond()));
     if nanos < 0 { (seconds - 1, nanos + 1_000_000_000) } else { (seconds, nanos) }
 }
 
-/// The value whose text the bytes are.
+/// Parses the JSON text in the bytes.
 fn raw(fields: &Map<String, Value>) -> Result<Value, String> {
     let encoded = fields.get("raw").and_then(Value::as_str).unwrap_or_default();
     let bytes = BASE64_STANDARD.decode(encoded).map_err(|error| error.to_string())?;

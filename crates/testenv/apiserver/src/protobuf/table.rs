@@ -1,26 +1,26 @@
-//! The messages as they are in memory, read once from `messages.txt`.
+//! The messages in memory, parsed once from `messages.txt`.
 //!
-//! Invariant: kinds, messages and the fields of a message are sorted: by version and kind, by name,
-//! by number.
+//! Invariant: kinds, messages and fields are sorted: kinds by version and kind, messages by name,
+//! and fields by number.
 
 use std::sync::LazyLock;
 
 use super::special::Special;
 
-/// The messages of the built-in kinds; read with the first protobuf body, not when the server
-/// starts.
+/// The messages of the built-in kinds. Parsed with the first protobuf body, so that the server
+/// starts fast.
 pub(super) static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("messages.txt")));
 
 /// All messages.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Version and kind, as in `apps/v1` and `Deployment`, and the message.
+    /// Version and kind, such as `apps/v1` and `Deployment`, with the index of the message.
     kinds: Vec<((&'static str, &'static str), usize)>,
     messages: Vec<Message>,
 }
 
-/// A message: a struct of Go.
+/// A message: a Go struct.
 #[derive(Debug)]
 pub(super) struct Message {
     /// Its name, as in `core.v1.PodSpec`.
@@ -29,12 +29,12 @@ pub(super) struct Message {
     pub(super) form: Form,
 }
 
-/// What a message is in JSON.
+/// The form of a message in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// An object.
     Struct,
-    /// The list that its only field is.
+    /// The list in its only field.
     List,
     /// Something else.
     Special(Special),
@@ -46,12 +46,12 @@ pub(super) struct Field {
     pub(super) number: u32,
     /// Its name in Go, for errors.
     pub(super) go_name: &'static str,
-    /// Its name in JSON; none if its own fields stand in its place.
+    /// Its name in JSON. `None` if its own fields are inlined.
     pub(super) json: Option<&'static str>,
     pub(super) kind: Type,
-    /// Whether Go holds a pointer: then empty is not the same as absent.
+    /// Whether Go holds a pointer, so that empty differs from absent.
     pub(super) pointer: bool,
-    /// Whether JSON has it also where it is empty.
+    /// Whether JSON has the field even if it is empty.
     pub(super) always: bool,
 }
 
@@ -65,16 +65,16 @@ pub(super) enum Type {
     Int64,
     Double,
     List(Box<Type>),
-    /// A map; its keys are texts.
+    /// A map with string keys.
     Map(Box<Type>),
     Message(usize),
 }
 
-/// Kinds that are the same in all groups and versions, also in those that nobody knows.
+/// Kinds that are the same in all groups and versions, also in unknown ones.
 const SHARED: [&str; 3] = ["DeleteOptions", "Status", "WatchEvent"];
 
 impl Table {
-    /// The message of a kind.
+    /// Returns the message of a kind.
     pub(super) fn kind(&self, version: &str, kind: &str) -> Option<&Message> {
         let version = if SHARED.contains(&kind) { "v1" } else { version };
         let found = self.kinds.binary_search_by(|(key, _)| key.cmp(&(version, kind))).ok()?;
@@ -119,7 +119,7 @@ impl Message {
         Some(&self.fields[found])
     }
 
-    /// Its name in Go without the package, as in `PodSpec`.
+    /// Returns the Go name without the package, such as `PodSpec`.
     pub(super) fn struct_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
@@ -159,7 +159,7 @@ impl Type {
     }
 }
 
-/// One word of a line.
+/// Returns one word of a line.
 fn word(line: &str, place: usize) -> &str {
     line.split(' ').nth(place).expect("a line must have all of its words")
 }

@@ -1,4 +1,4 @@
-//! Both directions together: what Go's JSON has of a message, and what comes back.
+//! Tests of both directions: Go's JSON for a message, and round trips.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -32,12 +32,12 @@ fn bytes(value: &Value) -> Vec<u8> {
     write(&object(value)).expect("the kind has a message").expect("it fits")
 }
 
-/// What is written and read again.
+/// Encodes a value and decodes it again.
 fn there_and_back(value: &Value) -> Value {
     read(&bytes(value), &TypeMeta::default()).expect("what was written can be read")
 }
 
-/// A body around a message.
+/// Returns a body with a message in its envelope.
 fn envelope((api_version, kind): (&str, &str), raw: &[u8]) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());
@@ -106,7 +106,7 @@ fn fields_of_embedded_structs_stand_beside_the_others() {
 #[test]
 fn depth_and_number_of_messages_have_bounds() {
     let crd = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    // A schema is in a schema under `not`, number 28.
+    // A schema within a schema is in the field `not`, number 28.
     let mut schema = Vec::new();
     for _ in 0..1000 {
         let mut outer = Vec::new();
@@ -149,7 +149,7 @@ fn kinds_without_a_message_are_not_written() {
     assert_eq!(outcome, Err("ConfigMap.Data: the value is of another type".to_owned()));
 }
 
-/// A message with values of the right types, as the table has them.
+/// Generates a message with values of the right types.
 fn draw(random: &mut fastrand::Rng, message: &Message, depth: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let odds = if depth > 12 { 0 } else { 30 };
@@ -209,7 +209,7 @@ fn draw_value(
     }
 }
 
-/// Bytes that look like a message: fields with low numbers, and messages in them.
+/// Generates bytes that look like a message: fields with low numbers, and messages in them.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let text = prop_oneof![
         "[a-z0-9.:%-]{0,8}".prop_map(String::into_bytes),
@@ -259,7 +259,7 @@ proptest! {
     ) {
         let message = TABLE.kind(kind.0, kind.1).expect("the kind has a message");
         let raw = draw(&mut fastrand::Rng::with_seed(seed), message, 0);
-        // Nothing but what Go could not write as JSON is refused.
+        // Only a value that Go could not write as JSON is rejected.
         match read(&envelope(kind, &raw), &TypeMeta::default()) {
             Ok(value) => prop_assert_eq!(there_and_back(&value), value),
             Err(refused) => prop_assert_eq!(refused.why, "impossible IntOrString.Type"),

@@ -1,25 +1,25 @@
-//! The wire format: tags, varints and lengths, read with the errors of the decoder that Kubernetes
-//! generates for Go, and written.
+//! The wire format: writes tags, varints and lengths, and reads them with the errors of the decoder
+//! that Kubernetes generates for Go.
 
-/// What Go says about bytes that end too early.
+/// Go's error for bytes that end too early.
 const SHORT: &str = "unexpected EOF";
 
-/// How the value of a field is written.
+/// The encoding of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WireType {
     Varint = 0,
     Fixed64 = 1,
-    /// A length, and so many bytes.
+    /// A length, followed by that many bytes.
     Bytes = 2,
 }
 
-/// Bytes that are being read.
+/// A reader of encoded bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// A tag: which field follows, and how.
+/// A tag: the number and the encoding of the next field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag {
     pub(super) number: u32,
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The next tag of a message of that name.
+    /// Reads the next tag of a message. The name is for errors.
     #[expect(clippy::cast_possible_truncation, reason = "Go cuts numbers off in the same way")]
     pub(super) fn tag(&mut self, message: &str) -> Result<Tag, String> {
         let wire = self.varint()?;
@@ -69,13 +69,13 @@ impl<'a> Reader<'a> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
-    /// A length and the bytes that it counts.
+    /// Reads a length and that many bytes.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], String> {
         let length = self.length()?;
         self.take(length)
     }
 
-    /// Passes over the value of a field that is not known.
+    /// Skips the value of an unknown field.
     pub(super) fn skip(&mut self, tag: Tag) -> Result<(), String> {
         let mut wire_type = tag.wire_type;
         let mut groups = 0_usize;
@@ -122,7 +122,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// A field that consists of bytes.
+/// Writes a field of bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_tag(out, number, WireType::Bytes);
     put_varint(out, bytes.len() as u64);

@@ -1,7 +1,6 @@
-//! What stood at a place before an update, for ratcheting: what did not change is not held against
-//! the update.
+//! The old value at a place, for ratcheting: an update is not rejected for unchanged values.
 //!
-//! Only the items of a map-like list can be found again in another list, by their keys.
+//! Only the items of a keyed list can be correlated with those of another list.
 
 use std::collections::HashMap;
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use super::node::{ListKind, Node};
 
-/// What stood at a place before an update, with the schema of the place.
+/// The old value at a place, with its schema.
 #[derive(Clone, Copy)]
 pub(crate) struct Before<'a> {
     node: &'a Node,
@@ -21,12 +20,12 @@ impl<'a> Before<'a> {
         Self { node, value }
     }
 
-    /// What stood at a field.
+    /// Returns the old value of a field.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         Some(Self { node: self.node.field(name)?, value: self.value.get(name)? })
     }
 
-    /// The items, if this was a map-like list.
+    /// Returns the old items, if this was a keyed list.
     pub(crate) fn items(self) -> Option<ItemsBefore<'a>> {
         let (ListKind::Map(keys), Value::Array(items)) = (&self.node.list.kind, self.value) else {
             return None;
@@ -34,8 +33,8 @@ impl<'a> Before<'a> {
         Some(ItemsBefore { node: self.node.items.as_deref()?, items: KeyedItems::new(keys, items) })
     }
 
-    /// Whether `new` is the same. A field that the schema does not declare cannot be compared, and
-    /// so is never the same; the order of a map-like list does not matter.
+    /// Whether `new` is the same. A field that the schema does not declare cannot be compared, so
+    /// it is never the same. The order of a keyed list does not matter.
     pub(crate) fn is_same_as(self, new: &Value) -> bool {
         match (self.value, new) {
             (Value::Array(old), Value::Array(items)) => {
@@ -60,7 +59,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// The items of a map-like list before an update.
+/// The old items of a keyed list.
 pub(crate) struct ItemsBefore<'a> {
     /// The schema of the items.
     node: &'a Node,
@@ -68,14 +67,14 @@ pub(crate) struct ItemsBefore<'a> {
 }
 
 impl<'a> ItemsBefore<'a> {
-    /// The item that had the keys of this one.
+    /// Returns the old item with the same keys.
     pub(crate) fn find(&self, item: &Value) -> Option<Before<'a>> {
         Some(Before { node: self.node, value: self.items.find(item)? })
     }
 }
 
-/// The items of a list by the values of their key fields. A list may be long: it is read once, and
-/// not once for each item that is looked for.
+/// The items of a list, by the values of their key fields. Lists may be long, so they are indexed
+/// once instead of searched for each item.
 pub(crate) struct KeyedItems<'a> {
     keys: &'a [String],
     items: HashMap<Vec<&'a Value>, &'a Value>,
@@ -92,13 +91,13 @@ impl<'a> KeyedItems<'a> {
         Self { keys, items }
     }
 
-    /// The first item with the keys of this one.
+    /// Returns the first item with the same keys.
     pub(crate) fn find(&self, item: &Value) -> Option<&'a Value> {
         self.items.get(&key_values(self.keys, item)?).copied()
     }
 }
 
-/// The values of the key fields; none unless all are there and scalars.
+/// Returns the values of the key fields, if all are present and scalars.
 fn key_values<'a>(keys: &[String], item: &'a Value) -> Option<Vec<&'a Value>> {
     let fields = item.as_object()?;
     let is_key =

@@ -1,11 +1,11 @@
-//! Filling in what an object leaves out.
+//! Defaulting: fills in missing fields.
 
 use serde_json::Value;
 
 use super::node::{Additional, Node};
 
-/// Fills in the defaults. A null where none is allowed counts as left out: with a default it is
-/// replaced, without one it is removed first.
+/// Fills in the defaults. A null that is not allowed counts as missing: it is replaced by the
+/// default, or removed if there is none.
 pub(super) fn apply(root: &Node, object: &mut Value) {
     drop_nulls(Some(root), object);
     fill(root, object);
@@ -32,7 +32,7 @@ fn drop_nulls(node: Option<&Node>, value: &mut Value) {
     }
 }
 
-/// What was filled in is looked at again, as its own fields may have defaults.
+/// Fills in defaults, also in values that were filled in, as their own fields may have defaults.
 fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(fields) => {

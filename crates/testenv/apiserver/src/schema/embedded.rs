@@ -1,4 +1,4 @@
-//! The type and metadata of resources that are embedded in others.
+//! Validation of the type meta and metadata of embedded resources.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(super) fn check(node: &Node, value: &Value, path: &str, errors: &mut Vec<Fie
     }
 }
 
-/// A type is needed; metadata is not, but is looked at where it is.
+/// Checks an embedded resource. The type meta is required; metadata is only checked if present.
 fn check_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["apiVersion", "kind"] {
         let field = child(path, name);
@@ -50,7 +50,7 @@ fn check_resource(resource: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
     let mut meta = resource["metadata"].clone();
     if meta["name"].as_str().is_none_or(str::is_empty) {
-        // An embedded resource may have no name.
+        // An embedded resource needs no name.
         meta["name"] = "fakename".into();
     }
     let namespaced = meta["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());

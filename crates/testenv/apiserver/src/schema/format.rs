@@ -1,7 +1,7 @@
 //! The `format` of a value.
 //!
-//! Only the formats that the real server knows are kept; any other name means nothing. Three that
-//! it checks (isbn, creditcard and ssn) are accepted unseen here.
+//! Only the formats that the real server knows are kept, and others are ignored. Three that it
+//! checks (isbn, creditcard and ssn) are accepted here without a check.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -10,24 +10,24 @@ use regex::Regex;
 
 use super::value_type::Type;
 
-/// A format that the real server knows for the type it stands at.
+/// A format that the real server knows for the type of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Format {
-    /// As the schema spells it, which is how messages spell it.
+    /// The name as the schema spells it, for messages.
     pub(super) name: String,
     check: Check,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Check {
-    /// A number, or a text that is accepted as it is.
+    /// Accepts everything.
     Unchecked,
-    /// A text that this function accepts.
+    /// Accepts strings for which this function returns true.
     Text(fn(&str) -> bool),
 }
 
 impl Format {
-    /// The format, unless the real server ignores it at a value of these types.
+    /// Returns the format, unless the real server ignores it for these types.
     pub(super) fn new(name: &str, types: &[Type]) -> Option<Self> {
         let check = match types {
             [Type::Integer] => matches!(name, "int32" | "int64").then_some(Check::Unchecked)?,
@@ -38,7 +38,7 @@ impl Format {
         Some(Self { name: name.to_owned(), check })
     }
 
-    /// Whether a text has the format.
+    /// Whether a string has the format.
     pub(super) fn accepts(&self, text: &str) -> bool {
         match self.check {
             Check::Unchecked => true,
@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// The check of a format for texts, by its name without dashes.
+/// Returns the check of a string format, by its name without dashes.
 fn text_check(name: &str) -> Option<Check> {
     Some(Check::Text(match name {
         "bsonobjectid" => |text| text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -122,7 +122,7 @@ static LOOSE_DURATION: LazyLock<Regex> = LazyLock::new(|| {
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let hex: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
     let dashes_fit = {
-        // A dash may stand after each group, and nowhere else.
+        // A dash is only allowed after each group.
         let mut digits = 0;
         let mut last_dash = false;
         text.bytes().all(|b| {
@@ -145,7 +145,7 @@ fn is_uuid(text: &str, version: Option<u8>) -> bool {
         && version.is_none_or(version_fits)
 }
 
-/// A path from the root, or something with a scheme.
+/// Whether the text is an absolute path, or has a scheme.
 fn is_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|b| b.is_ascii_control()) {
         return false;
@@ -171,7 +171,7 @@ fn has_whole_escapes(text: &str) -> bool {
     })
 }
 
-/// An address, with leading zeros in IPv4 allowed as old versions did.
+/// Parses an IP address. Leading zeros are allowed in IPv4, as in old versions of Go.
 fn parse_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
@@ -223,7 +223,7 @@ fn is_date_time(text: &str) -> bool {
             .is_some_and(|found| &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59")
 }
 
-/// A duration of Go, or anything that holds one in the loose form `2 hours`.
+/// Whether the text is a Go duration, or contains one in the loose form `2 hours`.
 fn is_duration(text: &str) -> bool {
     GO_DURATION.is_match(text) || LOOSE_DURATION.is_match(text)
 }

@@ -1,5 +1,4 @@
-//! Whether the keywords of a schema are ones that definitions may use, and whether they go
-//! together.
+//! Checks that definitions may use the keywords of a schema, and that they fit together.
 
 use serde_json::Value;
 
@@ -8,29 +7,29 @@ use super::structural::{fields, parts, text};
 use super::value_type::Type;
 use crate::field_error::FieldError;
 
-/// Keywords of `OpenAPI` that definitions may not use, in the order in which the real server looks
-/// for them.
+/// Keywords of `OpenAPI` that definitions must not use, in the order in which the real server
+/// checks them.
 const UNSUPPORTED: [&str; 6] =
     ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
-/// What was said further up.
+/// What the schemas above this one imply.
 #[derive(Clone, Copy, Default)]
 struct Context<'a> {
-    /// Why there may be no default here; empty if there may.
+    /// Why a default is not allowed here. Empty if it is.
     no_default: &'a str,
-    /// Whether this is the type or the metadata of a resource.
+    /// Whether this is part of the type meta or metadata of a resource.
     in_meta: bool,
 }
 
-/// What is wrong with the keywords of a schema and of all schemas in it.
+/// Checks the keywords of a schema and of all schemas in it.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     look(schema, path, true, Context::default(), &mut errors);
     errors
 }
 
-/// Whether a keyword is used that no structural schema can be read from; the other checks make no
-/// sense then.
+/// Whether the schema has keywords that no structural schema can have. Other checks make no sense
+/// then.
 pub(super) fn has_unsupported(schema: &Value) -> bool {
     UNSUPPORTED.iter().chain(["$schema"].iter()).any(|name| is_used(schema, name))
         || schema["items"].is_array()
@@ -116,7 +115,7 @@ fn look(
     crate::cel::check_entries(schema, path, errors);
 }
 
-/// What the `OpenAPI` standard has and definitions have not.
+/// Checks keywords of the `OpenAPI` standard that definitions must not use.
 fn standard(schema: &Value, path: &str, context: Context<'_>, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
     if !kind.is_empty() && Type::parse(kind).is_none() {
@@ -146,7 +145,7 @@ fn standard(schema: &Value, path: &str, context: Context<'_>, errors: &mut Vec<F
     }
 }
 
-/// An extension that only goes with one type.
+/// Checks that the schema has the type that an extension requires.
 fn needs_type(
     schema: &Value,
     path: &str,
@@ -257,7 +256,7 @@ fn each_map_key(schema: &Value, keys: &[String], path: &str, errors: &mut Vec<Fi
     }
 }
 
-/// What identifies an item must be there.
+/// Checks that the items of sets and the key fields of keyed lists cannot be missing or null.
 fn nullable_items(schema: &Value, keys: &[String], path: &str, errors: &mut Vec<FieldError>) {
     let items = &schema["items"];
     let list_type = text(schema, "x-kubernetes-list-type");

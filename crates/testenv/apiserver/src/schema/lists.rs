@@ -1,4 +1,4 @@
-//! The invariants of lists that are sets or maps: no item, or no key of an item, occurs twice.
+//! Checks that sets have no duplicate items, and keyed lists no duplicate keys.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ fn check_map(keys: &[String], items: &[Value], path: &str, errors: &mut Vec<Fiel
     }
     let identities: Vec<Value> = items.iter().map(|item| identity(keys, item)).collect();
     let repeats = match keys {
-        // One key is compared as a value, several are compared as they are written: 1 and 1.0
-        // differ, or not.
+        // A single key is compared by value, several keys by their JSON text: only the former
+        // distinguishes 1 and 1.0.
         [key] => {
             repeated(identities.iter().map(|one| one.get(key).map(marked).unwrap_or_default()))
         }
@@ -66,20 +66,20 @@ fn check_map(keys: &[String], items: &[Value], path: &str, errors: &mut Vec<Fiel
     }
 }
 
-/// The key fields that an item has.
+/// Returns the key fields of an item that are present.
 fn identity(keys: &[String], item: &Value) -> Value {
     let Value::Object(fields) = item else { return json!({}) };
     let present = keys.iter().filter_map(|key| Some((key.clone(), fields.get(key)?.clone())));
     Value::Object(present.collect::<Map<_, _>>())
 }
 
-/// A value as a text that no other value has: 1 and 1.0 are written alike, but are not the same.
+/// Returns a unique text for a value: 1 and 1.0 have the same JSON text, but are not the same.
 fn marked(value: &Value) -> String {
     let mark = if value.is_f64() { "f" } else { "" };
     format!("{mark}{}", go_json(value))
 }
 
-/// Where a text occurs for the second time; a third occurrence is not listed.
+/// Returns the indices of second occurrences. Further occurrences are not listed.
 fn repeated(texts: impl Iterator<Item = String>) -> Vec<usize> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut repeated = Vec::new();

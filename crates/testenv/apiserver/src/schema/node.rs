@@ -1,6 +1,6 @@
-//! A structural schema, read from its JSON: one node per place in an object.
+//! A structural schema, parsed from JSON: a tree of one node per field, item or map value.
 //!
-//! Reading never fails: what is malformed was reported by the checks before, and is left out here.
+//! Reading never fails: malformed parts were reported by earlier checks, and are left out here.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use super::value_type::Type;
 /// The schema of one place.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The types that are allowed: none means all, two stand for int-or-string.
+    /// The allowed types: empty means all, and two stand for int-or-string.
     pub(crate) types: Vec<Type>,
     pub(crate) nullable: bool,
     pub(crate) format: Option<Format>,
     pub(crate) default: Option<Value>,
-    /// Whether fields that are not declared are kept.
+    /// Whether undeclared fields are kept.
     pub(crate) preserves_unknown: bool,
-    /// Whether the value is an object of Kubernetes of its own.
+    /// Whether the value is an embedded resource.
     pub(crate) embedded: bool,
     pub(crate) map: MapKind,
     pub(crate) properties: BTreeMap<String, Node>,
@@ -39,18 +39,18 @@ pub(crate) struct Node {
     pub(crate) not: Option<Box<Node>>,
 }
 
-/// What is said of the fields that are not declared by name.
+/// The schema of undeclared fields.
 #[derive(Debug)]
 pub(crate) enum Additional {
     /// `additionalProperties: true`.
     Allowed,
     /// `additionalProperties: false`.
     Refused,
-    /// They all follow this schema.
+    /// All of them follow this schema.
     Schema(Box<Node>),
 }
 
-/// What is said of a list as a whole.
+/// The constraints of a list as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) min: Option<i64>,
@@ -65,21 +65,21 @@ pub(crate) enum ListKind {
     #[default]
     Atomic,
     Set,
-    /// With the names of the fields that identify an item.
+    /// A keyed list, with the names of its key fields.
     Map(Vec<String>),
 }
 
 /// `x-kubernetes-map-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MapKind {
-    /// Server-side apply merges field by field.
+    /// Server-side apply merges the fields.
     #[default]
     Granular,
-    /// It replaces the whole.
+    /// Server-side apply replaces the value as a whole.
     Atomic,
 }
 
-/// What is said of a number.
+/// The constraints of a number.
 #[derive(Debug, Default)]
 pub(crate) struct Number {
     pub(crate) min: Option<Bound>,
@@ -87,14 +87,14 @@ pub(crate) struct Number {
     pub(crate) multiple_of: Option<f64>,
 }
 
-/// An end of a range.
+/// The limit of a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     pub(crate) limit: f64,
     pub(crate) exclusive: bool,
 }
 
-/// What is said of a text.
+/// The constraints of a string.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     pub(crate) min: Option<i64>,
@@ -147,7 +147,7 @@ impl Node {
         }
     }
 
-    /// The schema of a field, if it is declared or if all fields have one.
+    /// Returns the schema of a field, declared by name or common to all fields.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(node), _) => Some(node),
@@ -171,7 +171,7 @@ impl Additional {
         }
     }
 
-    /// The schema that all fields follow, if there is one.
+    /// Returns the schema that all fields follow, if there is one.
     pub(crate) fn schema(&self) -> Option<&Node> {
         match self {
             Self::Schema(node) => Some(node),

@@ -1,38 +1,36 @@
-//! What a look at a value found: the errors, and how much fitted.
+//! The result of validating a value: the errors, and how much matched.
 //!
-//! The real server's validator counts what fitted, and of several alternatives that all fail it
-//! reports the errors of the one that fitted best; the count is kept the same way so that the same
-//! alternative is chosen.
+//! If several alternatives all fail, the real server's validator reports the errors of the one that
+//! matched best. The count is kept in the same way, so that the same alternative is chosen.
 
 use serde_json::Value;
 
 use crate::field_error::{FieldError, NO_FIELD, go_value};
 
-/// The errors of a look at a value, and how much fitted.
+/// The errors of validating a value, and how much matched.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     errors: Vec<Found>,
     pub(super) fitted: u64,
 }
 
-/// An error, with the text by which the validator tells errors apart.
+/// An error, with the text that the validator compares errors by.
 #[derive(Debug)]
 struct Found {
     text: String,
     error: FieldError,
 }
 
-/// The place of a value, as errors name it.
+/// The position of a value, for errors.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
-    /// What stands before the path in the field of an error, but not in its text; empty for
-    /// nothing.
+    /// The prefix of the path in the field of an error, but not in its text. May be empty.
     pub(super) base: &'a str,
     pub(super) path: &'a str,
 }
 
 impl At<'_> {
-    /// The field of an error at this place.
+    /// Returns the field of an error at this position.
     fn field(&self) -> String {
         let path = self.path.strip_prefix('.').unwrap_or(self.path);
         match (self.base, path) {
@@ -43,7 +41,7 @@ impl At<'_> {
         }
     }
 
-    /// The field of an error that knows no path.
+    /// Returns the field of an error that has no path.
     fn base_field(&self) -> String {
         if self.base.is_empty() { NO_FIELD.to_owned() } else { self.base.to_owned() }
     }
@@ -54,7 +52,7 @@ impl At<'_> {
 }
 
 impl Outcome {
-    /// Nothing wrong, one thing fitted.
+    /// Returns a valid outcome with one match.
     pub(super) fn fits() -> Self {
         Self { errors: Vec::new(), fitted: 1 }
     }
@@ -67,12 +65,12 @@ impl Outcome {
         self.errors.into_iter().map(|found| found.error).collect()
     }
 
-    /// Forgets the errors: the value was there before and is not held against the update.
+    /// Drops the errors, because the value has not changed.
     pub(super) fn forgive(&mut self) {
         self.errors.clear();
     }
 
-    /// Takes over what another look found; the same text is kept once.
+    /// Merges another outcome. Errors with the same text are kept once.
     pub(super) fn merge(&mut self, other: Self) {
         self.fitted += other.fitted;
         for found in other.errors {
@@ -80,7 +78,7 @@ impl Outcome {
         }
     }
 
-    /// `said` completes the sentence "… in body …".
+    /// Adds an error. `said` completes the text "… in body …".
     pub(super) fn invalid(&mut self, at: At<'_>, value: &Value, said: &str) {
         let text = at.text(said);
         let error = FieldError::invalid(at.field(), value, &text);
@@ -94,14 +92,13 @@ impl Outcome {
         self.push(text, error);
     }
 
-    /// An error whose text is not about the body, with a value that is not the one that was looked
-    /// at.
+    /// Adds an error with a text of its own, and with a value that may not be the validated one.
     pub(super) fn invalid_text(&mut self, at: At<'_>, value: &Value, text: String) {
         let error = FieldError::invalid(at.field(), value, &text);
         self.push(text, error);
     }
 
-    /// An error that knows its place only in its text.
+    /// Adds an error that only names its position in the text.
     pub(super) fn without_field(&mut self, at: At<'_>, text: String) {
         let error = FieldError::invalid_str(at.base_field(), "", &text);
         self.push(text, error);
@@ -116,7 +113,7 @@ impl Outcome {
         self.push(text, FieldError::too_long(at.field(), max));
     }
 
-    /// `what` is "items" or "properties".
+    /// Adds an error. `what` is "items" or "properties".
     pub(super) fn too_many(&mut self, at: At<'_>, actual: usize, max: i64, what: &str) {
         let text = at.text(&format!("should have at most {max} {what}"));
         self.push(text, FieldError::too_many(at.field(), actual, max));

@@ -1,16 +1,16 @@
 //! Regular expressions in Go's dialect, run by the `regex` crate.
 //!
-//! Both have the same roots; where they differ in what users write, the text is rewritten: the
-//! classes `\d`, `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain
-//! character, and a class knows no operators. What is still not understood is an error, never a
-//! pattern that matches something else.
+//! Both have the same roots. Patterns are rewritten where common ones differ: the classes `\d`,
+//! `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain character, and classes
+//! have no operators. Anything else that the crate does not understand is an error, and never
+//! matches something else.
 
 use regex::{Regex, RegexBuilder};
 
-/// How large a compiled pattern may be: the default of the `regex` crate.
+/// The size limit of a compiled pattern: the default of the `regex` crate.
 const SIZE_MAX: usize = 10 * (1 << 20);
 
-/// A compiled pattern and the text it came from, which stands in messages.
+/// A compiled pattern and its source, for messages.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(super) text: String,
@@ -18,12 +18,12 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles; the error is one line.
+    /// Compiles a pattern. The error is one line.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         Self::with_limit(text, SIZE_MAX)
     }
 
-    /// The same, for a pattern that may take so many bytes when it is compiled.
+    /// Compiles a pattern with a size limit in bytes.
     pub(crate) fn with_limit(text: &str, bytes: usize) -> Result<Self, String> {
         match RegexBuilder::new(&translate(text)).size_limit(bytes).build() {
             Ok(regex) => Ok(Self { text: text.to_owned(), regex }),
@@ -35,12 +35,12 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern is found anywhere in `value`.
+    /// Whether the pattern matches anywhere in `value`.
     pub(crate) fn matches(&self, value: &str) -> bool {
         self.regex.is_match(value)
     }
 
-    /// What the pattern is found as, one after the other.
+    /// Returns all matches in order.
     pub(crate) fn find_all<'a>(&'a self, value: &'a str) -> impl Iterator<Item = &'a str> {
         self.regex.find_iter(value).map(|found| found.as_str())
     }
@@ -65,8 +65,8 @@ fn translate(text: &str) -> String {
                 }
             }
             '[' if in_class && rest.starts_with("[:") => {
-                // A named class such as [:alpha:] is the same in both, and its bracket ends
-                // nothing.
+                // A named class such as [:alpha:] is the same in both. Its bracket does not end the
+                // class.
                 taken = rest.find(":]").map_or(1, |end| end + 2);
                 out.push_str(&rest[..taken]);
             }
@@ -76,7 +76,7 @@ fn translate(text: &str) -> String {
             }
             '[' => {
                 in_class = true;
-                // A bracket that closes directly after the opening one is a member of the class.
+                // A bracket directly after the opening one is a member of the class.
                 taken = class_opening(rest);
                 out.push_str(&rest[..taken].replace(']', "\\]"));
             }
@@ -122,7 +122,7 @@ fn push_escape(out: &mut String, escaped: Option<char>, in_class: bool) {
     }
 }
 
-/// How long the opening of a class is, with the bracket that may be its first member.
+/// Returns the length of a class's opening, with the bracket that may be its first member.
 fn class_opening(rest: &str) -> usize {
     let mut length = 1;
     if rest[length..].starts_with('^') {
@@ -134,7 +134,7 @@ fn class_opening(rest: &str) -> usize {
     length
 }
 
-/// The length of `{2}`, `{2,}` or `{2,3}`, 0 for a brace that starts none of them.
+/// Returns the length of `{2}`, `{2,}` or `{2,3}`, or 0 for any other brace.
 fn repetition(rest: &str) -> usize {
     let Some(end) = rest.find('}') else { return 0 };
     let (least, most) = rest[1..end].split_once(',').unwrap_or((&rest[1..end], ""));

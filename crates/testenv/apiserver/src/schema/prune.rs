@@ -1,4 +1,4 @@
-//! Dropping the fields that a schema does not know.
+//! Pruning: removes unknown fields.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::node::{Additional, Node};
 
-/// Drops what the schema of a resource does not know; the paths of what was dropped come sorted.
+/// Removes the unknown fields of a resource and returns their paths, sorted.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.object_or_list(PruneContext { resource: true, ..PruneContext::of(Some(root)) }, object);
@@ -14,22 +14,21 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     pruner.dropped
 }
 
-/// Whether a value somewhere inside of a resource, such as a default, has fields that the schema
-/// does not know.
+/// Whether a value inside of a resource, such as a default, has unknown fields.
 pub(super) fn has_unknown(node: &Node, value: &Value) -> bool {
     let mut pruner = Pruner::default();
     pruner.object_or_list(PruneContext::of(Some(node)), &mut value.clone());
     !pruner.dropped.is_empty()
 }
 
-/// What is known of the value at hand.
+/// How to prune the current value.
 #[derive(Clone, Copy)]
 struct PruneContext<'a> {
-    /// Its schema; without one, no object keeps any field.
+    /// The schema of the value. `None` declares no fields.
     node: Option<&'a Node>,
-    /// Whether it has a type and metadata, which need no declaration.
+    /// Whether the value is a resource, with type meta and metadata that need no declaration.
     resource: bool,
-    /// Whether it keeps the fields that are not declared.
+    /// Whether undeclared fields are kept.
     keeps: bool,
 }
 
@@ -45,7 +44,7 @@ impl<'a> PruneContext<'a> {
 
 #[derive(Default)]
 struct Pruner {
-    /// The path of the value at hand.
+    /// The path of the current value.
     path: String,
     dropped: Vec<String>,
 }
@@ -62,8 +61,7 @@ impl Pruner {
                 if place.keeps && schema.is_none() {
                     return;
                 }
-                // The items of a list that keeps unknown fields keep theirs, as if they said so
-                // themselves.
+                // If a list keeps unknown fields, so do its items.
                 inner.keeps |= place.keeps;
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = self.path.len();
@@ -76,7 +74,7 @@ impl Pruner {
         }
     }
 
-    /// Prunes below a field and says whether the field itself is kept.
+    /// Prunes below a field, and returns whether the field itself is kept.
     fn field(&mut self, place: PruneContext<'_>, key: &str, field: &mut Value) -> bool {
         if place.resource && matches!(key, "apiVersion" | "kind" | "metadata") {
             return true;
@@ -95,7 +93,7 @@ impl Pruner {
         kept
     }
 
-    /// Appends a key to the path and gives the length to cut it back to.
+    /// Appends a key to the path, and returns the length to truncate it to afterwards.
     fn push_key(&mut self, key: &str) -> usize {
         let length = self.path.len();
         if length > 0 {

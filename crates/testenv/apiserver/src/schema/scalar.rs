@@ -1,4 +1,4 @@
-//! Validation of single values: their type, and what is said of numbers, texts and choices.
+//! Validation of scalars: types, numbers, strings and enums.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ impl Num {
     }
 }
 
-/// The type of a value and the format that Go's types imply.
+/// Returns the type of a value, and the format of its Go type.
 fn type_of(value: &Value) -> (Option<Type>, &'static str) {
     match value {
         Value::Null => (None, ""),
@@ -46,14 +46,13 @@ fn type_of(value: &Value) -> (Option<Type>, &'static str) {
     }
 }
 
-/// The types of a schema as messages list them.
+/// Lists the types of a schema for messages.
 fn listed(types: &[Type]) -> String {
     let names: Vec<_> = types.iter().map(|one| one.name()).collect();
     names.join(",")
 }
 
-/// Whether the value is of one of the types. With a format, a text or a list passes here in any
-/// case.
+/// Checks that the value has one of the types. If there is a format, strings and lists always pass.
 pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = &node.types;
@@ -90,8 +89,7 @@ pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     }
 }
 
-/// Lengths are in characters; the first thing that is wrong with a text is the only one that is
-/// said.
+/// Checks the length, in characters, and the pattern of a string. Only the first error is reported.
 pub(super) fn check_text(node: &Node, text: &str, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -106,7 +104,7 @@ pub(super) fn check_text(node: &Node, text: &str, at: At<'_>) -> Outcome {
     outcome
 }
 
-/// Whether a text has the format.
+/// Checks that a string has the format.
 pub(super) fn check_format(node: &Node, text: &str, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(format) = node.format.as_ref().filter(|format| !format.accepts(text)) {
@@ -115,7 +113,7 @@ pub(super) fn check_format(node: &Node, text: &str, at: At<'_>) -> Outcome {
     outcome
 }
 
-/// The range of the type and format, then multiples, minimum and maximum.
+/// Checks the range of the type and format, then multiples, minimum and maximum.
 pub(super) fn check_number(node: &Node, number: &serde_json::Number, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let value = Num::of(number);
@@ -139,7 +137,8 @@ pub(super) fn check_number(node: &Node, number: &serde_json::Number, at: At<'_>)
     outcome
 }
 
-/// Whether the number fits into the type and format; a limit that does not is as wrong as a value.
+/// Checks that a number fits the type and format. The limits of a schema are checked in the same
+/// way.
 #[expect(clippy::cast_possible_truncation, reason = "whether it can be narrowed is the question")]
 fn check_range(node: &Node, value: Num, what: &str, at: At<'_>, outcome: &mut Outcome) -> bool {
     let [kind @ (Type::Integer | Type::Number)] = node.types[..] else { return true };
@@ -172,7 +171,7 @@ enum Side {
     Max,
 }
 
-/// `native` says that the limit may be taken for an integer when the value is one.
+/// Checks a limit. If `native` is set, it is compared as an integer with integer values.
 fn check_bound(
     value: Num,
     bound: Bound,
@@ -225,15 +224,15 @@ fn check_multiple(value: Num, factor: f64, native: bool, at: At<'_>, outcome: &m
     }
 }
 
-/// A float as an integer, as Go converts on the common processors: what is too large becomes the
-/// least integer.
+/// Converts a float to an integer as Go does on common processors: a value that is too large
+/// becomes the smallest integer.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn go_i64(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
 }
 
-/// Whether a float stands for an integer, with a little room for rounding.
+/// Whether a float is an integer, except for rounding errors.
 fn is_whole(float: f64) -> bool {
     const MAX: f64 = 9_007_199_254_740_991.0;
     const EPSILON: f64 = 1e-9;
@@ -245,8 +244,8 @@ fn is_whole(float: f64) -> bool {
     off == 0.0 || (whole != 0.0 && off / (float.abs() + whole.abs()) < EPSILON)
 }
 
-/// Whether the value is one of the choices, if there are any. A null never is one, not even when
-/// listed.
+/// Checks that the value is one of the enum's choices, if there are any. Null never is, even if it
+/// is listed.
 pub(super) fn check_choices(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let choices = &node.choices;
@@ -261,7 +260,7 @@ pub(super) fn check_choices(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     outcome
 }
 
-/// Numbers are compared after the value was converted to what the choice is.
+/// Compares a value with a choice. Numbers are first converted to the type of the choice.
 #[expect(clippy::float_cmp, reason = "as the real server does")]
 fn is_choice(value: &Value, choice: &Value) -> bool {
     match (value, choice) {

@@ -1,7 +1,7 @@
-//! Whether a schema is structural: whether it says, outside of its combinations, what every place
+//! Checks that a schema is structural: that it declares, outside of combinations, what every place
 //! may hold.
 //!
-//! The checks look at the JSON of the schema. A path is that of the schema in its definition, as in
+//! The checks read the JSON of the schema. Paths are relative to the definition, such as
 //! `spec.validation.openAPIV3Schema.properties[spec].type`.
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::node::flag;
 use super::pattern::Pattern;
 use crate::field_error::FieldError;
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -18,7 +18,7 @@ enum Level {
     Field,
 }
 
-/// What keeps a schema from being structural, sorted by text.
+/// Returns the errors of a schema that is not structural, sorted by text.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     invariants(schema, Level::Root, path, &mut errors);
@@ -27,12 +27,12 @@ pub(super) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// A text at a keyword, empty if there is none.
+/// Returns the string at a keyword, or an empty one.
 pub(super) fn text<'a>(schema: &'a Value, name: &str) -> &'a str {
     schema[name].as_str().unwrap_or_default()
 }
 
-/// The schemas below a keyword that holds a map of them.
+/// Returns the schemas of a keyword that holds a map of them.
 pub(super) fn fields<'a>(
     schema: &'a Value,
     name: &str,
@@ -40,7 +40,7 @@ pub(super) fn fields<'a>(
     schema[name].as_object().into_iter().flatten()
 }
 
-/// The schemas below a keyword that holds a list of them.
+/// Returns the schemas of a keyword that holds a list of them.
 pub(crate) fn parts<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = (usize, &'a Value)> {
     schema[name].as_array().into_iter().flatten().enumerate()
 }
@@ -70,7 +70,7 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
     meta_fields(schema, level, path, errors);
 }
 
-/// The two types of int-or-string may stand in an anyOf, where no type may stand otherwise.
+/// Whether an anyOf has the two types of int-or-string. Otherwise types are not allowed there.
 fn is_int_or_string(any_of: &Value) -> bool {
     *any_of == json!([{"type": "integer"}, {"type": "string"}])
 }
@@ -127,7 +127,7 @@ fn types(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The type and metadata of a resource are known; a schema may restrict them only a little.
+/// Checks the type meta and metadata of a resource, which a schema may hardly restrict.
 fn meta_fields(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let resource = level == Level::Root || flag(schema, "x-kubernetes-embedded-resource");
     for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -159,8 +159,8 @@ fn restricts_only_names(metadata: &Value) -> bool {
     })
 }
 
-/// The combinations and the pattern of a schema, wherever it stands. `skips_any_of` says that the
-/// types of an int-or-string stand in its anyOf.
+/// Checks the combinations and the pattern of a schema. `skips_any_of` is set if its anyOf has the
+/// types of int-or-string.
 fn combinations(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
     if !skips_any_of {
         for (index, part) in parts(schema, "anyOf") {
@@ -184,7 +184,7 @@ fn combinations(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec
     }
 }
 
-/// What may not stand in a combination, with why.
+/// Keywords that are not allowed in combinations, with the error texts.
 const FORBIDDEN_IN_COMBINATIONS: [(&str, &str); 12] = [
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -200,7 +200,7 @@ const FORBIDDEN_IN_COMBINATIONS: [(&str, &str); 12] = [
     ("x-kubernetes-map-type", "must be undefined to be structural"),
 ];
 
-/// A schema inside of a combination: it may only restrict what is declared outside.
+/// Checks a schema inside of a combination: it may only restrict fields that are declared outside.
 fn nested(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
     combinations(schema, skips_any_of, path, errors);
     if schema["items"].is_object() {
@@ -226,7 +226,7 @@ fn nested(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<Field
     }
 }
 
-/// Whether a keyword says anything: an empty text, an empty list and false do not.
+/// Whether a keyword is set: empty strings, empty lists and false are not.
 fn is_stated(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -236,7 +236,7 @@ fn is_stated(value: &Value) -> bool {
     }
 }
 
-/// Whether what the combinations of `inner` speak of is declared in `outer`.
+/// Checks that `outer` declares the fields that the combinations of `inner` restrict.
 fn completeness(
     inner: &Value,
     outer: Option<&Value>,

@@ -1,4 +1,4 @@
-//! Tests of schemas as a whole, and of what holds for any schema and any object.
+//! Tests of whole schemas, and properties of all schemas and objects.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -49,7 +49,7 @@ fn errors_that_keep_rules_from_being_looked_at_say_so_as_recorded() {
              correct the existing errors to complete validation",
         ]
     );
-    // A value out of bounds does not keep rules from being looked at.
+    // A value out of bounds does not stop the rules from being checked.
     assert_eq!(validate(&json!({"spec": {"size": 11}})).len(), 1);
 }
 
@@ -88,7 +88,7 @@ fn a_schema_that_is_no_object_is_refused() {
     }
 }
 
-/// Any JSON, with keys that schemas and objects share often enough to meet.
+/// Generates any JSON, with few enough keys that schemas and objects share some.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -111,7 +111,7 @@ fn any_key() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]", Just("metadata".to_owned()), Just("kind".to_owned()), "[a-z.]{0,3}"]
 }
 
-/// Any schema that is mostly structural.
+/// Generates schemas that are mostly structural.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (-3_i64..4, any_json()).prop_map(|(n, default)| json!({
@@ -140,8 +140,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The checks of a definition refuse many of these schemas; what is done with objects must hold for
-/// all.
+/// Reads a schema without the checks of definitions, which would reject many: the properties must
+/// hold for all schemas.
 fn read(schema: &Value) -> Schema {
     Schema { root: Node::read(schema), rules: None }
 }
@@ -171,7 +171,7 @@ proptest! {
 
     #[test]
     fn defaulting_again_changes_nothing(schema in any_schema(), mut object in any_json()) {
-        // Only a default that follows its schema holds no null that would be taken for left out.
+        // Only a valid default has no nulls that would count as missing.
         prop_assume!(Schema::parse(&json!({"type": "object", "properties": {"a": schema}})).is_ok());
         let schema = read(&schema);
         schema.default(&mut object);

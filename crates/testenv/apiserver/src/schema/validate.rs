@@ -1,7 +1,8 @@
-//! Validation of a value against a schema, in the order and the words of the real server.
+//! Validation of a value against a schema, in the order and with the error texts of the real
+//! server.
 //!
-//! Each look gives an [`Outcome`]. On an update, what stood at the same place before and did not
-//! change is not held against the update (ratcheting).
+//! Each step returns an [`Outcome`]. An update is not rejected for values that have not changed
+//! (ratcheting).
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use super::outcome::{At, Outcome};
 use super::scalar;
 use crate::field_error::{FieldError, go_quote};
 
-/// Validates `value`. `base` stands before the paths in the fields of the errors, but not in their
+/// Validates `value`. `base` is a prefix of the paths in the fields of errors, but not in their
 /// texts.
 pub(super) fn validate(
     node: &Node,
@@ -25,7 +26,7 @@ pub(super) fn validate(
     look_again(node, value, before, At { base, path: "" }).into_errors()
 }
 
-/// A look that forgives what has not changed.
+/// Validation that skips unchanged fields (ratcheting).
 fn look_again(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> Outcome {
     let mut outcome = look(node, value, before, at);
     if !outcome.is_valid() && before.is_some_and(|before| before.is_same_as(value)) {
@@ -69,7 +70,7 @@ fn look(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> O
     outcome
 }
 
-/// anyOf, oneOf, allOf and not. They forgive nothing inside, as in the real server.
+/// Validates anyOf, oneOf, allOf and not. As in the real server, there is no ratcheting inside.
 fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let place = go_quote(at.path);
@@ -115,8 +116,8 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     outcome
 }
 
-/// How many of the alternatives are valid, and what the first valid one found, or else the best
-/// fitting.
+/// Returns how many alternatives are valid, with the outcome of the first valid one, or else of the
+/// best match.
 fn first_or_best(schemas: &[Node], value: &Value, at: At<'_>) -> (usize, Outcome) {
     let mut passed = 0;
     let mut kept: Option<Outcome> = None;
@@ -190,7 +191,7 @@ fn object(
     outcome
 }
 
-/// The fields that are not declared by name.
+/// Validates the undeclared fields.
 fn additional(
     node: &Node,
     fields: &Map<String, Value>,
@@ -216,7 +217,8 @@ fn additional(
     }
 }
 
-/// The type of a resource is the same before and after an update, so that it says nothing.
+/// Returns the old value of a field. The type meta never changes, so it does not take part in
+/// ratcheting.
 fn old_field<'a>(before: Option<Before<'a>>, name: &str, at: At<'_>) -> Option<Before<'a>> {
     if at.path.is_empty() && matches!(name, "apiVersion" | "kind") {
         return None;
@@ -238,7 +240,7 @@ mod tests {
         errors.iter().map(ToString::to_string).collect()
     }
 
-    /// The one error of a field `f` with this schema and this value, without the field.
+    /// Returns the only error of a field `f` with this schema and value, without the field.
     fn of_field(schema: &Value, value: &Value) -> Vec<String> {
         let schema = json!({"type": "object", "properties": {"f": schema}});
         let found = validate(&Node::read(&schema), &json!({"f": value}), None, "");

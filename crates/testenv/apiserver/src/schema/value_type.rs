@@ -1,6 +1,6 @@
-//! The JSON types that a schema can ask for.
+//! The JSON types of schemas.
 
-/// A JSON type as schemas name it.
+/// A JSON type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Array,
@@ -12,7 +12,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// All types, in the order in which messages list them.
+    /// The names of all types, in the order of messages.
     pub(crate) const NAMES: [&str; 6] =
         ["array", "boolean", "integer", "number", "object", "string"];
 

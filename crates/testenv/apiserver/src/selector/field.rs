@@ -1,12 +1,12 @@
 //! Field selectors: `metadata.name=web,spec.nodeName!=`.
 //!
-//! A selector is a list of terms, and all of them must hold. Which paths a kind knows is not known
-//! here: the caller asks the kind.
+//! A selector is a list of terms, and all of them must hold. The caller checks which paths the kind
+//! supports.
 
 /// A parsed field selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
-    /// The terms, in the order of their text, as the real server checks them.
+    /// The terms, sorted by their text, in which order the real server checks them.
     pub(crate) terms: Vec<FieldTerm>,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct FieldTerm {
     pub(crate) path: Box<str>,
     /// How the field and the value compare.
     pub(crate) op: FieldOp,
-    /// The value, without its escapes.
+    /// The unescaped value.
     pub(crate) value: Box<str>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum FieldOp {
 }
 
 impl FieldSelector {
-    /// Parses the text of a query; the error is the message of a 400.
+    /// Parses the text of a query. The error is the message of a 400.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -41,7 +41,7 @@ impl FieldSelector {
                 return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };
             let value = unescape(value)?;
-            // A term of nothing but an operator says nothing.
+            // A term of nothing but an operator is ignored.
             if !path.is_empty() || !value.is_empty() {
                 terms.push(FieldTerm { path: path.into(), op, value: value.into() });
             }
@@ -49,13 +49,12 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Whether every object is selected.
+    /// Whether the selector is empty, so that it selects every object.
     pub(crate) fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether an object is selected whose field values `value_of` gives; a field that it has not
-    /// is empty.
+    /// Whether the object is selected. `value_of` returns its fields, and a missing field is empty.
     pub(crate) fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms.iter().all(|term| {
             let equal = value_of(&term.path).unwrap_or_default() == &*term.value;
@@ -64,7 +63,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas; one behind a backslash is data.
+/// Splits at commas that are not escaped by a backslash.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let mut start = 0;
@@ -84,10 +83,10 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The first operator splits the term: paths have no escapes.
+/// Splits a term at its first operator: paths have no escapes.
 fn split_term(term: &str) -> Option<(&str, FieldOp, &str)> {
     let at = term.find('=')?;
-    // A `!` that is directly before the first `=` belongs to the operator.
+    // A `!` directly before the first `=` belongs to the operator.
     if let Some(path) = term[..at].strip_suffix('!') {
         return Some((path, FieldOp::NotEquals, &term[at + 1..]));
     }

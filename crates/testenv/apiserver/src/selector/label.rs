@@ -1,8 +1,8 @@
 //! Label selectors: `app=web,tier in (a,b),!canary`.
 //!
-//! A selector is a list of requirements, and all of them must hold. The grammar has its corners
-//! (`in` may be a value, a list may have empty members, a NUL ends the text), which are kept
-//! because the real server's messages follow from them.
+//! A selector is a list of requirements, and all of them must hold. The grammar has odd cases (`in`
+//! may be a value, a list may have empty members, a NUL ends the text). They are kept because the
+//! real server's messages follow from them.
 
 use crate::field_error::{self, FieldError, NO_FIELD};
 use crate::metadata::names;
@@ -30,7 +30,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses the text of a query; the error is the message of a 400.
+    /// Parses the text of a query. The error is the message of a 400.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: scan(text.as_bytes()), position: 0 };
         let mut requirements = Vec::new();
@@ -70,12 +70,12 @@ impl LabelSelector {
         }
     }
 
-    /// Whether every object is selected.
+    /// Whether the selector is empty, so that it selects every object.
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Whether an object with these labels, sorted by key, is selected.
+    /// Whether an object with these labels is selected. The labels are sorted by key.
     pub(crate) fn matches(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = labels
@@ -107,7 +107,7 @@ impl Test {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     End,
-    /// A key or a value; also `in` and `notin`, which only their place makes operators.
+    /// A key or a value. Also `in` and `notin`, which are operators only by their position.
     Word(String),
     Comma,
     Open,
@@ -138,7 +138,7 @@ impl Token {
     }
 }
 
-/// The tokens of the text, of which the last is always [`Token::End`].
+/// Splits the text into tokens. The last one is always [`Token::End`].
 fn scan(text: &[u8]) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -165,7 +165,7 @@ fn scan(text: &[u8]) -> Vec<Token> {
     }
 }
 
-/// The word at the start of `rest`, and how far it reaches; a NUL ends it and is swallowed.
+/// Returns the word at the start of `rest` and its length. A NUL ends the word and is skipped.
 fn word(rest: &[u8]) -> (Token, usize) {
     let ends = |b: &u8| *b == 0 || is_space(*b) || b"=!(),><".contains(b);
     let length = rest.iter().position(ends).unwrap_or(rest.len());
@@ -177,7 +177,7 @@ fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Selectors know fewer kinds of white space than ASCII has.
+/// Skips white space: fewer characters than in ASCII.
 fn skip_space(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|b| !is_space(*b)).unwrap_or(text.len());
     &text[start..]
@@ -268,7 +268,8 @@ impl Parser {
         }
     }
 
-    /// The members of a list up to its parenthesis; two commas in a row hold an empty one.
+    /// Parses the members of a list up to its closing parenthesis. Two commas in a row have an
+    /// empty member between them.
     fn list(&mut self) -> Result<Vec<Box<str>>, String> {
         let mut values: Vec<Box<str>> = Vec::new();
         loop {
@@ -318,7 +319,7 @@ impl Parser {
     }
 }
 
-/// Checks the values and makes the test; the errors carry the path that the real server gives them.
+/// Checks the values and returns the test. Errors have the paths of the real server.
 fn test(key: &str, operator: &Operator, mut values: Vec<Box<str>>) -> Result<Test, String> {
     let mut errors = Vec::new();
     let mut bound = 0;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Whether a label selector has these labels in it. One that is missing selects nothing, an empty
-/// one everything, and an invalid one nothing.
+/// Whether a label selector matches these labels. A missing or invalid selector matches nothing,
+/// and an empty one everything.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if !selector.is_object() {
         return false;
@@ -48,7 +48,7 @@ mod tests {
             ),
             (json!({"matchExpressions": [{"key": "x", "operator": "Exists"}]}), false),
             (json!({"matchExpressions": [{"key": "tier", "operator": "Like"}]}), false),
-            // Not two terms, as it would be in a query.
+            // One value with a comma, and not two terms as in a query.
             (json!({"matchLabels": {"app": "a,tier"}}), false),
         ] {
             assert_eq!(selects(&selector, &labels), selected, "{selector}");

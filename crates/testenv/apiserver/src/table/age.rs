@@ -1,4 +1,4 @@
-//! How old something is, in the few characters that `kubectl get` has room for.
+//! Ages, in the short form of `kubectl get`.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,17 +8,17 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The moment at which a table is made: ages are counted from it.
+/// The time of writing a table: ages are relative to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now(pub(crate) Timestamp);
 
 impl Now {
-    /// The age of the object.
+    /// Returns the age of the object.
     pub(super) fn age(self, object: &Value) -> String {
         self.since(&object["metadata"]["creationTimestamp"])
     }
 
-    /// The time that has passed since a stored time.
+    /// Returns the time since a stored time.
     pub(super) fn since(self, time: &Value) -> String {
         parse(time).map_or_else(|| "<unknown>".to_owned(), |time| self.since_moment(time))
     }
@@ -28,15 +28,16 @@ impl Now {
     }
 }
 
-/// A stored time; none if there is none.
+/// Parses a stored time, if there is one.
 pub(super) fn parse(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }
 
-/// A duration with two or three significant digits, as Kubernetes writes it: the longer it is, the
-/// coarser its unit. A clock may be two seconds behind; what lies further in the future is invalid.
+/// Formats a duration with two or three significant digits, as Kubernetes does: a longer duration
+/// has a coarser unit. A duration slightly below zero counts as zero, because clocks differ. Below
+/// that it is invalid.
 pub(super) fn human_duration(duration: SignedDuration) -> String {
-    // Fractions are cut off towards zero, as Go does.
+    // Fractions are truncated, as in Go.
     let seconds = duration.as_secs();
     let in_units = |large: i64, large_name: &str, small: i64, small_name: &str| {
         let rest = seconds % large / small;

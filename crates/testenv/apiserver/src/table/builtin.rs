@@ -1,8 +1,8 @@
 //! The tables of built-in kinds: columns as data, cells as functions of the object's JSON.
 //!
-//! One module for each family of kinds; the columns of a family stand in `columns.rs` beside it.
-//! The cells are those of kube-apiserver v1.36.3, word for word. Kinds that are not listed have
-//! the two columns that every object can fill.
+//! There is a module for each family of kinds, with the columns in `columns.rs` beside it. The
+//! cells have the texts of kube-apiserver v1.36.3. Kinds that are not listed have the two columns
+//! that fit every object.
 
 mod access;
 mod batch;
@@ -21,13 +21,13 @@ use super::age::Now;
 use super::cells::{name, number, text};
 use super::column::{AGE, CREATED_AT, Column, NAME, NAME_WITHOUT_FORMAT, integer};
 
-/// How the objects of one kind are shown.
+/// The table of one kind.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
     pub(super) columns: &'static [Column],
-    /// The cells of an object: an array, with a value for each column.
+    /// Returns the cells of an object: an array with a value for each column.
     pub(super) cells: fn(&Value, Now) -> Value,
-    /// What a row says besides its cells; null if nothing.
+    /// Returns the conditions of a row, or null.
     pub(super) conditions: fn(&Value) -> Value,
     /// Whether an empty list has `"rows": null`, as the real server writes it for kinds without
     /// columns of their own, instead of `"rows": []`.
@@ -40,7 +40,7 @@ impl BuiltIn {
     }
 }
 
-/// How a kind without columns of its own is shown.
+/// The table of kinds without columns of their own.
 static DEFAULT: BuiltIn = BuiltIn {
     null_for_no_rows: true,
     ..BuiltIn::new(&[NAME, CREATED_AT], |object, _| {
@@ -48,7 +48,7 @@ static DEFAULT: BuiltIn = BuiltIn {
     })
 };
 
-/// How the scale of a built-in kind is shown.
+/// The table of a built-in kind's scale.
 pub(super) static SCALE: BuiltIn = BuiltIn::new(
     &[
         NAME_WITHOUT_FORMAT,
@@ -65,7 +65,7 @@ pub(super) static SCALE: BuiltIn = BuiltIn::new(
     },
 );
 
-/// How the objects of a built-in kind are shown.
+/// Returns the table of a built-in kind.
 pub(super) fn of(group: &str, plural: &str) -> &'static BuiltIn {
     match (group, plural) {
         ("", "configmaps") => &config::CONFIG_MAPS,
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Fields that cells are made of, for objects that nobody validated.
+    /// Names of fields that cells read, to generate unvalidated objects.
     const FIELDS: &str = "(metadata|spec|status|template|containers|initContainers|name|phase|\
                           containerStatuses|initContainerStatuses|state|terminated|conditions|\
                           type|ports|rules|subsets|addresses|metrics|target|hard|used|labels|\
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// A kind with too few or too many cells for its columns would shift what people read.
+    /// With too few or too many cells, values would be printed in the wrong columns.
     #[test]
     fn an_empty_object_of_every_kind_has_a_cell_for_every_column() {
         let now = Now("2026-01-01T00:00:00Z".parse().expect("a time"));

@@ -1,37 +1,37 @@
-//! What cells of several kinds have in common: texts, numbers, labels, selectors, containers.
+//! Helpers that the cells of several kinds share: strings, numbers, labels, selectors, containers.
 //!
-//! All of them read JSON that was checked when it was stored; what is missing counts as Go's zero
-//! value, as it does in the structs of the real server.
+//! All of them read JSON that was validated when it was stored. Missing values count as Go's zero
+//! values, as in the structs of the real server.
 
 use serde_json::Value;
 
-/// What stands in a cell for a text that is empty.
+/// The cell for an empty string.
 pub(super) const NONE: &str = "<none>";
 
-/// What stands in a cell for a choice that was not made.
+/// The cell for an option that is not set.
 pub(super) const UNSET: &str = "<unset>";
 
-/// A text, empty where there is none.
+/// Returns a string, or an empty one.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A text, or what stands for an empty one.
+/// Returns a string, or `otherwise` if it is empty.
 pub(super) fn text_or<'a>(value: &'a Value, otherwise: &'a str) -> &'a str {
     Some(text(value)).filter(|text| !text.is_empty()).unwrap_or(otherwise)
 }
 
-/// A text that may be there and empty, or what stands for one that is not there.
+/// Returns a string, which may be empty, or `otherwise` if it is missing.
 pub(super) fn given_or<'a>(value: &'a Value, otherwise: &'a str) -> &'a str {
     value.as_str().unwrap_or(otherwise)
 }
 
-/// A number, zero where there is none.
+/// Returns a number, or zero.
 pub(super) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// A quantity as it is stored; nothing counts as zero.
+/// Returns a quantity as it is stored. A missing one is zero.
 pub(super) fn quantity(value: &Value) -> String {
     match value {
         Value::Null => "0".to_owned(),
@@ -40,17 +40,17 @@ pub(super) fn quantity(value: &Value) -> String {
     }
 }
 
-/// The items of a list, none where there is no list.
+/// Returns the items of a list, or an empty slice.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// How many entries a map has.
+/// Returns the number of entries of a map.
 pub(super) fn entries(value: &Value) -> usize {
     value.as_object().map_or(0, serde_json::Map::len)
 }
 
-/// The name of the object.
+/// Returns the name of the object.
 pub(super) fn name(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }
@@ -59,29 +59,29 @@ pub(super) fn is_terminating(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// The status of the first condition of a type.
+/// Returns the status of the first condition of a type.
 pub(super) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a str> {
     let conditions = list(&object["status"]["conditions"]).iter();
     let mut of_type = conditions.filter(|condition| condition["type"] == condition_type);
     of_type.next().map(|condition| text(&condition["status"]))
 }
 
-/// The names and the images of containers.
+/// Returns the names and the images of containers.
 pub(super) fn containers(containers: &Value) -> [Value; 2] {
     ["name", "image"].map(|field| join(list(containers).iter().map(|one| text(&one[field]))).into())
 }
 
-/// Texts with commas between them.
+/// Joins strings with commas.
 pub(super) fn join<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// The first of many, and how many more there are.
+/// Appends how many more items there are.
 pub(super) fn with_more(shown: &str, more: usize) -> String {
     format!("{shown} + {more} more...")
 }
 
-/// `a=1,b=2`, in the order of the keys.
+/// Formats labels as `a=1,b=2`, sorted by key.
 pub(super) fn labels(labels: &Value) -> String {
     let mut pairs: Vec<String> = pairs(labels).collect();
     pairs.sort_unstable();
@@ -93,7 +93,7 @@ fn pairs(labels: &Value) -> impl Iterator<Item = String> {
     labels.map(|(key, value)| format!("{key}={}", text(value)))
 }
 
-/// A label selector in one line; none if it is not valid.
+/// Formats a label selector on one line. Returns `None` if it is invalid.
 pub(super) fn selector(selector: &Value) -> Option<String> {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let labels = labels.map(|(key, value)| (key.as_str(), format!("{key}={}", text(value))));
@@ -108,7 +108,7 @@ pub(super) fn selector(selector: &Value) -> Option<String> {
     Some(join(requirements.iter().map(|(_, requirement)| requirement.as_str())))
 }
 
-/// The same, with words for one that selects nothing in particular or is not valid.
+/// Formats a label selector, with `<none>` for an empty one and `<error>` for an invalid one.
 pub(super) fn selector_or_none(given: &Value) -> String {
     match selector(given) {
         None => "<error>".to_owned(),

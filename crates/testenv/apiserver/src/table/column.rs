@@ -1,4 +1,4 @@
-//! One column of the table of a built-in kind: its name, its type, and what it means.
+//! A column of a built-in kind's table: name, type and description.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     name: &'static str,
-    /// A type of JSON schemas, or `date`.
+    /// A type of JSON Schema, or `date`.
     value_type: &'static str,
-    /// `name` for the column that names the object.
+    /// `name` for the column with the name of the object.
     format: &'static str,
     description: &'static str,
-    /// From one on, a column is shown only by `kubectl get -o wide`.
+    /// Columns with a priority above zero are only shown by `kubectl get -o wide`.
     priority: i64,
 }
 
@@ -22,7 +22,7 @@ const NAME_DOC: &str = "\
      updated. More info: \
      https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
-/// What a column with the time of creation, or the age, says of itself.
+/// The description of columns with the creation time or the age.
 const CREATION_DOC: &str = "\
      CreationTimestamp is a timestamp representing the server time when this object was created. \
      It is not guaranteed to be set in happens-before order across separate operations. Clients \
@@ -33,16 +33,16 @@ const CREATION_DOC: &str = "\
 /// The name of the object.
 pub(super) const NAME: Column = NAME_WITHOUT_FORMAT.with_format("name");
 
-/// The name of the object as the table of a scale has it.
+/// The name of the object, in the table of a scale.
 pub(super) const NAME_WITHOUT_FORMAT: Column = text("Name", NAME_DOC);
 
-/// How old the object is.
+/// The age of the object.
 pub(super) const AGE: Column = text("Age", CREATION_DOC);
 
-/// How old a custom object is.
+/// The age of a custom object.
 pub(super) const AGE_AS_DATE: Column = Column::fixed("Age", "date", CREATION_DOC);
 
-/// When the object was created: a column of kinds that have no columns of their own.
+/// The creation time of the object, for kinds without columns of their own.
 pub(super) const CREATED_AT: Column = Column::fixed("Created At", "date", CREATION_DOC);
 
 /// The containers of a pod template.
@@ -74,7 +74,7 @@ impl Column {
         Self { name, value_type, format: "", description, priority: 0 }
     }
 
-    /// The same column, shown only if the table may be wide.
+    /// Returns the column as one that is only shown in wide output.
     pub(super) const fn wide(mut self) -> Self {
         self.priority = 1;
         self
@@ -85,7 +85,7 @@ impl Column {
         self
     }
 
-    /// The column as `columnDefinitions` holds it.
+    /// Returns the column in the form of `columnDefinitions`.
     pub(super) fn definition(self) -> Value {
         json!({
             "name": self.name,

@@ -1,4 +1,4 @@
-//! The tables of custom kinds: columns that the definition declares by paths.
+//! The tables of custom kinds: the definition declares the columns with paths.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::column::{AGE_AS_DATE, Column, NAME, integer};
 use super::jsonpath::JsonPath;
 use crate::field_error::{go_float, go_json};
 
-/// 2^63: from here on, a float is too large for an integer.
+/// 2^63: the first float that is too large for an integer.
 const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
 
 /// The columns of one version of a custom kind, after the name.
@@ -19,16 +19,16 @@ pub(crate) struct CustomColumns(Arc<[CustomColumn]>);
 
 #[derive(Debug)]
 struct CustomColumn {
-    /// As `columnDefinitions` holds it.
+    /// The column in the form of `columnDefinitions`.
     definition: Value,
     path: JsonPath,
 }
 
 impl CustomColumns {
-    /// The columns that a version declares, or the age if it declares none.
+    /// Returns the columns that a version declares, or the age if it declares none.
     ///
-    /// Of a path only its first character is validated. A column whose path cannot be parsed is
-    /// left out, with all that come after it, as on the real server.
+    /// A definition is only validated for the first character of a path. A column with a path that
+    /// cannot be parsed is left out, with all columns after it, as on the real server.
     pub(crate) fn of(version: &Value) -> Self {
         let declared = version["additionalPrinterColumns"].as_array();
         let Some(declared) = declared.filter(|declared| !declared.is_empty()) else {
@@ -37,7 +37,7 @@ impl CustomColumns {
         Self(declared.iter().map_while(CustomColumn::declared).collect())
     }
 
-    /// The columns of the scale of a custom kind.
+    /// Returns the columns of a custom kind's scale.
     pub(super) fn of_scale() -> Self {
         let desired = integer("Desired", "Number of desired replicas");
         let actual = integer("Available", "Number of actual replicas");
@@ -67,8 +67,8 @@ impl CustomColumn {
         Self { definition: column.definition(), path }
     }
 
-    /// A column that a definition declares. It describes itself by its path if by nothing else.
-    /// None: its path cannot be parsed.
+    /// Returns a declared column, with a default description if it has none. Returns `None` if its
+    /// path cannot be parsed.
     fn declared(declared: &Value) -> Option<Self> {
         let path = text(&declared["jsonPath"]);
         let default = format!("Custom resource definition column (in JSONPath format): {path}");
@@ -87,7 +87,7 @@ fn age() -> CustomColumn {
     CustomColumn::fixed(AGE_AS_DATE, ".metadata.creationTimestamp")
 }
 
-/// A value as a column of that type shows it: null if it has another type.
+/// Returns a value as a column of that type shows it, or null if it has another type.
 fn cell(column_type: &str, value: &Value, now: Now) -> Value {
     match (column_type, value) {
         ("string", value) => printed(value).into(),
@@ -103,8 +103,8 @@ fn cell(column_type: &str, value: &Value, now: Now) -> Value {
     }
 }
 
-/// A number without its fraction. One that is too large becomes what Go makes of it on the
-/// processors that servers mostly run on.
+/// Truncates a number to an integer. A number that is too large becomes the result of Go's
+/// conversion on common processors.
 #[expect(clippy::cast_possible_truncation, reason = "it was found to be in range")]
 fn go_integer(number: &serde_json::Number) -> i64 {
     let float = number.as_f64().unwrap_or_default();
@@ -112,7 +112,7 @@ fn go_integer(number: &serde_json::Number) -> i64 {
     number.as_i64().unwrap_or(if in_range { float as i64 } else { i64::MIN })
 }
 
-/// A number as Go writes a float: without a fraction if there is none.
+/// Writes a number as Go writes a float: an integer has no fraction.
 #[expect(clippy::cast_possible_truncation, reason = "it was found to be in range")]
 fn go_number(number: &serde_json::Number) -> Value {
     let float = number.as_f64().unwrap_or_default();
@@ -120,7 +120,7 @@ fn go_number(number: &serde_json::Number) -> Value {
     if is_whole { (float as i64).into() } else { float.into() }
 }
 
-/// A value as text, in the words of Go.
+/// Formats a value as Go prints it.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),

@@ -1,11 +1,12 @@
-//! The `JSONPath` dialect of Kubernetes, as printer columns of custom resources use it.
+//! The `JSONPath` dialect of Kubernetes, for printer columns of custom resources.
 //!
-//! It is that of `k8s.io/client-go/util/jsonpath`, which is older than RFC 9535 and differs in
-//! nearly everything but the looks: dots are escaped by backslashes, quoted keys are split at
+//! It is the dialect of `k8s.io/client-go/util/jsonpath`, which is older than RFC 9535 and differs
+//! in nearly everything but its looks: dots are escaped by backslashes, quoted keys are split at
 //! their dots, an index out of bounds is an error, and numbers of different types are not
-//! comparable. No crate reads it. [`parse`] makes nodes of a text, [`eval`] walks them.
+//! comparable. No crate implements it. [`parse`] parses a path into nodes, and [`eval`] evaluates
+//! them.
 //!
-//! Bounds: nodes nest as deep as a filter in a union, and a path that looks at more than
+//! Limits: nodes nest no deeper than a filter in a union, and a path that visits more than
 //! [`eval::VALUES_MAX`] values finds nothing.
 
 mod eval;
@@ -13,10 +14,10 @@ mod parse;
 
 use serde_json::Value;
 
-/// A path that was understood.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPath {
-    /// What stands in braces: one part, unless the path itself has braces.
+    /// The nodes of each pair of braces: one pair, unless the path itself has braces.
     actions: Vec<Vec<Node>>,
 }
 
@@ -33,24 +34,24 @@ enum Node {
         right: Vec<Node>,
     },
     Wildcard,
-    /// The value and everything below it.
+    /// The value and all values below it.
     Recursive,
     Union(Vec<Vec<Node>>),
-    /// A word without a meaning in a column, such as `range`.
+    /// A word that has no meaning in a column, such as `range`.
     Word,
 }
 
-/// `[start:end:step]`; a single index ends after itself.
+/// `[start:end:step]`. A single index is a slice of one item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slice {
     start: Option<i64>,
     end: Option<i64>,
-    /// Whether `end` was not given but follows from `start`.
+    /// Whether this is a single index, so that `end` follows from `start`.
     is_index: bool,
     step: Option<i64>,
 }
 
-/// How a filter compares.
+/// The comparison in a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Test {
     Exists,
@@ -60,17 +61,17 @@ enum Test {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// Something else, which is found out when the filter is used.
+    /// An unknown operator, which is an error when the filter is used.
     Unknown,
 }
 
 impl JsonPath {
-    /// Reads the path of a column, which has no braces around it.
+    /// Parses the path of a column, which has no braces around it.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         parse::parse(path).map(|actions| Self { actions })
     }
 
-    /// The first value that the path finds; none if it finds nothing, or fails.
+    /// Returns the first value that the path finds, or `None` if it finds nothing or fails.
     pub(crate) fn first(&self, object: &Value) -> Option<Value> {
         let mut first = None;
         for (index, action) in self.actions.iter().enumerate() {

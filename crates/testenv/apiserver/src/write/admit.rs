@@ -1,7 +1,8 @@
-//! The points of a write at which webhooks are asked: mutating ones before the object is looked at,
-//! validating ones before it is stored; and conversion to and from the version that is stored.
+//! The steps of a write that call webhooks: mutating webhooks run before the object is validated,
+//! validating ones before it is stored, and conversion webhooks convert to and from the storage
+//! version.
 //!
-//! Where no webhook is concerned, nothing is cloned and nobody is asked.
+//! If no webhook matches, nothing is cloned.
 
 use std::sync::Arc;
 
@@ -22,17 +23,17 @@ use crate::webhook::hook::Hook;
 use crate::webhook::matching::RuleInput;
 use crate::webhook::replay::Question;
 
-/// Which webhooks.
+/// Which webhooks to call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Mutating,
     Validating,
 }
 
-/// A write whose objects have their types.
+/// A write as webhooks see it: its objects have `kind` and `apiVersion`.
 struct Shown {
     operation: Operation,
-    /// The type of the objects.
+    /// The type of both objects.
     kind: GroupVersion,
     object: Value,
     old: Value,
@@ -41,8 +42,8 @@ struct Shown {
 }
 
 impl State {
-    /// The object as mutating webhooks leave it. `old` is what is there, in the version of the
-    /// path.
+    /// Returns the object after all mutating webhooks. `old` is the stored object in the version of
+    /// the path.
     pub(super) fn mutate(
         &mut self,
         target: &Target,
@@ -75,7 +76,8 @@ impl State {
         }
     }
 
-    /// A refusal if a validating webhook refuses the object as it would be stored.
+    /// Returns an error if a validating webhook rejects the object. The object is in the form in
+    /// which it would be stored.
     pub(super) fn validate(
         &mut self,
         target: &Target,
@@ -93,8 +95,8 @@ impl State {
         self.ask(Question::Validate(write)).map(drop)
     }
 
-    /// A refusal if a webhook refuses that an object is deleted. `is_one_of_many`: the request does
-    /// not name it.
+    /// Returns an error if a webhook rejects the deletion. `is_one_of_many` is true for a request
+    /// that deletes a collection.
     pub(crate) fn admit_delete(
         &mut self,
         target: &Target,
@@ -127,8 +129,8 @@ impl State {
         Ok(())
     }
 
-    /// What is left of the body of a subresource that takes objects of another kind, such as a
-    /// `Binding`, after webhooks were asked about it.
+    /// Calls webhooks for the body of a subresource that takes another kind, such as a `Binding`,
+    /// and returns the body with their changes.
     pub(crate) fn admit_part(
         &mut self,
         target: &Target,
@@ -163,7 +165,8 @@ impl State {
         Ok(object)
     }
 
-    /// A scale as mutating webhooks leave it, and validating ones allow it.
+    /// Calls mutating and validating webhooks for a scale, and returns the scale with their
+    /// changes.
     pub(super) fn admit_scale(
         &mut self,
         target: &Target,
@@ -194,7 +197,7 @@ impl State {
         Ok(new)
     }
 
-    /// Runs a part of a write that was admitted as a whole.
+    /// Runs a part of a write without calling webhooks again: they have admitted the whole write.
     pub(super) fn admitted<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         if let Some(replay) = &mut self.replay {
             replay.is_admitted = true;
@@ -206,7 +209,7 @@ impl State {
         result
     }
 
-    /// The stored object in the version of the path, without its type.
+    /// Returns the stored object in the version of the path, without its type meta.
     pub(super) fn value_of(
         &mut self,
         target: &Target,
@@ -220,7 +223,7 @@ impl State {
         self.converted(target, stored.value(), &held, version)
     }
 
-    /// The same with its type, under the names that its fields have in this version.
+    /// Returns the same object with its type meta and with the field names of this version.
     pub(super) fn in_version(
         &mut self,
         target: &Target,
@@ -230,9 +233,9 @@ impl State {
         Ok(in_version(target, value))
     }
 
-    /// An object in the version of the path, as it is to be stored. The real server prunes and
-    /// defaults an object by the schema of its stored version whenever it reads it from storage.
-    /// Here that is done once.
+    /// Converts an object from the version of the path to the storage version. The real server
+    /// prunes and defaults an object by the schema of its storage version at each read from
+    /// storage. Here that is done once.
     pub(super) fn convert_to_storage(
         &mut self,
         target: &Target,
@@ -273,7 +276,7 @@ impl State {
         Ok(converted)
     }
 
-    /// Webhooks whose rules match a write; mostly none.
+    /// Returns the webhooks with rules that match the write.
     fn hooks_for(&self, phase: Phase, target: &Target, operation: Operation) -> Vec<Arc<Hook>> {
         let hooks = match phase {
             Phase::Mutating => &self.hooks.mutating,
@@ -368,7 +371,7 @@ fn group_version(group: &str, version: &str, name: &str) -> GroupVersion {
     GroupVersion { group: group.to_owned(), version: version.to_owned(), name: name.to_owned() }
 }
 
-/// What decoding fills in on the real server, before anybody sees the object.
+/// Fills in the defaults that the real server fills in while it decodes.
 fn default(target: &Target, object: &mut Map<String, Value>) {
     let mut value = Value::Object(std::mem::take(object));
     if target.kind.is_builtin() {

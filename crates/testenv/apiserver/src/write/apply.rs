@@ -1,10 +1,11 @@
 //! Server-side apply: a client sends the fields that it wants to manage, and the server merges
 //! them.
 //!
-//! [`State::apply`] is the verb, `kubectl` a sender of its own kind. `managers` knows whose field
-//! is whose, `field_set` writes it down, `compare` and `merge` are the ways through objects, and
-//! `check` refuses what cannot be merged. How lists and maps merge is told by
-//! [`crate::merge_schema`]. `tracking` is how all other writes take part.
+//! [`State::apply`] is the verb. `managers` tracks which manager owns which field, and `field_set`
+//! reads and writes `fieldsV1`. `compare` and `merge` walk through objects, and `check` rejects
+//! configurations that cannot be merged. [`crate::merge_schema`] says how lists and maps merge.
+//! `tracking` updates the managers for all other writes. `kubectl` handles the switch from
+//! client-side apply.
 
 mod check;
 mod compare;
@@ -29,19 +30,19 @@ use crate::json;
 use crate::state::State;
 use crate::target::Target;
 
-/// Who manages the fields that were written before somebody applied.
+/// The manager of the fields that were written before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A configuration to apply.
 pub(crate) struct Apply<'a> {
     pub(crate) config: Map<String, Value>,
     pub(crate) manager: &'a str,
-    /// Whether to take fields from their managers.
+    /// Whether to take over fields that others manage.
     pub(crate) force: bool,
 }
 
 impl State {
-    /// Merges a configuration into an object, or makes the object.
+    /// Merges a configuration into an object, or creates the object.
     pub(crate) fn apply(
         &mut self,
         target: &Target,
@@ -59,7 +60,7 @@ impl State {
         let mut live = live.unwrap_or_default();
         let managers = tracking::take(&mut live);
         let mut managers = managers.as_ref().and_then(Managers::decode).unwrap_or_default();
-        // The real server notes no time for scales.
+        // The real server records no time for scales.
         let is_scale = target.subresource == "scale";
         let now = if is_scale { String::new() } else { self.clock.now() };
         let live = Value::Object(live);
@@ -71,7 +72,7 @@ impl State {
             None if target.subresource.is_empty() => {
                 check_is_new(target, &object)?;
                 check_name(target, &object)?;
-                // There is no version that it could have been in.
+                // A new object cannot have a version yet.
                 metadata_mut(&mut object).remove("resourceVersion");
                 self.create(target, object, dry_run, Tracking::Done)
             }
@@ -80,7 +81,7 @@ impl State {
     }
 }
 
-/// The object after the configuration was applied; it has no managers in it.
+/// Returns the object with the configuration applied, without its managed fields.
 fn merged(
     target: &Target,
     live: &Value,
@@ -97,7 +98,7 @@ fn merged(
         Failure::internal(format!("failed to create typed patch object ({named}): {why}"))
     })?;
     if managers.is_empty() {
-        // A scale has no fields of its own.
+        // Earlier writes to the fields of a scale are writes to the object itself.
         let part = Some(target.subresource.as_str()).filter(|part| *part != "scale");
         let part = part.unwrap_or_default();
         let nobody = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
@@ -127,7 +128,7 @@ fn merged(
     Ok(object)
 }
 
-/// Reads a configuration: YAML, of which JSON is the most common form.
+/// Parses a configuration: YAML or JSON.
 pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
     let mut read = json::read(body).or_else(|_| {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
@@ -164,7 +165,7 @@ fn check_type(target: &Target, config: &Map<String, Value>) -> Result<(), Failur
     Err(Failure::bad_request(format!("invalid object type: {}", shown_type(version, kind))))
 }
 
-/// An object that is to be made cannot have been there: it has no uid.
+/// Returns a conflict if the configuration of a new object names a uid.
 fn check_is_new(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
     let uid = text(object, "uid");
     if uid.is_empty() {
@@ -176,13 +177,13 @@ fn check_is_new(target: &Target, object: &Map<String, Value>) -> Result<(), Fail
     Err(Failure::conflict(&target.kind.group, &target.kind.plural, &target.name, &why))
 }
 
-/// `apps/v1, Kind=Deployment`, with nothing before the slash in the core group.
+/// Returns `apps/v1, Kind=Deployment`, or `/v1, Kind=Pod` for the core group.
 pub(super) fn shown_type(version: &str, kind: &str) -> String {
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={kind}")
 }
 
-/// Whose configuration it is, as it says itself.
+/// Returns the namespace, name and type of a configuration for an error text.
 fn shown_identity(target: &Target, config: &Value) -> String {
     let given =
         |field: &str| config["metadata"].get(field).and_then(Value::as_str).unwrap_or_default();
@@ -190,7 +191,7 @@ fn shown_identity(target: &Target, config: &Value) -> String {
     format!("{}/{}; {shown}", given("namespace"), given("name"))
 }
 
-/// The 409 that names whose fields they are.
+/// Returns the 409 that lists the conflicting managers and their fields.
 fn refusal(conflicts: &[Conflict]) -> Failure {
     let mut causes = Vec::new();
     let mut lines = Vec::new();

@@ -1,4 +1,5 @@
-//! `pods/binding`: a scheduler's decision. The pod learns where that is.
+//! `pods/binding`: the scheduler assigns a pod to a node, and the pod gets the topology labels of
+//! the node.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +10,11 @@ use crate::object::Key;
 use crate::state::State;
 use crate::target::Target;
 
-/// Labels of a node that its pods get as well.
+/// The labels that a pod gets from its node.
 const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 impl State {
-    /// Puts a pod on a node; one that is on a node already stays there. The generation stays, too.
+    /// Assigns a pod to a node. A pod that has a node is rejected. The generation does not change.
     pub(crate) fn bind(
         &mut self,
         target: &Target,
@@ -60,7 +61,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives the pod the region and the zone of its node, whatever it says of them itself.
+    /// Copies the topology labels of the node to the pod. They replace the pod's own.
     fn tell_place(&self, pod: &mut Map<String, Value>, node: &str) {
         let Some(nodes) = self.registry.resource("", "v1", "nodes") else { return };
         let Some(node) = self.store.get(nodes.entry.storage, &Key::new("", node)) else { return };
@@ -74,7 +75,7 @@ impl State {
     }
 }
 
-/// The condition that says that the pod has a node. If it said so already, it stays as it is.
+/// Sets the `PodScheduled` condition to true. A condition that is true already is left alone.
 fn set_scheduled(pod: &mut Map<String, Value>, now: &str) {
     let status = pod.entry("status").or_insert_with(|| json!({}));
     if !status["conditions"].is_array() {

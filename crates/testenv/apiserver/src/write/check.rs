@@ -1,5 +1,5 @@
-//! What an object must pass before it is stored: its metadata, the schema of its kind, and for
-//! definitions their own rules. Everything that is wrong is listed, as the real server lists it.
+//! Checks an object before it is stored: its metadata, the schema of its kind, and the rules for
+//! definitions. All errors are listed, as on the real server.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::metadata;
 use crate::schema::Schema;
 use crate::target::Target;
 
-/// A 422 if there is anything wrong with a new object, a 500 if that cannot be found out.
+/// Returns a 422 if a new object is invalid, or a 500 if it cannot be validated.
 pub(super) fn create(
     target: &Target,
     object: &Map<String, Value>,
@@ -37,7 +37,7 @@ pub(super) fn create(
     refuse_if_any(target, text(object, "name"), &errors)
 }
 
-/// A 422 if there is anything wrong with a changed object, a 500 if that cannot be found out.
+/// Returns a 422 if a changed object is invalid, or a 500 if it cannot be validated.
 pub(super) fn update(
     target: &Target,
     old: &Map<String, Value>,
@@ -46,7 +46,7 @@ pub(super) fn update(
 ) -> Result<(), Failure> {
     let kind = &target.kind;
     let (old, new) = (Value::Object(old.clone()), Value::Object(new.clone()));
-    // The real server looks at metadata twice, and says twice what it finds.
+    // The real server validates metadata twice, and reports each error twice.
     let mut errors =
         metadata::validate_update_common(&new["metadata"], &old["metadata"], kind.namespaced);
     if kind.is_crd() {
@@ -56,7 +56,7 @@ pub(super) fn update(
     }
     if kind.is_builtin() {
         errors.extend(validate_builtin_update(kind, &old, &new));
-        // What a revision holds is history.
+        // The data of a revision never changes.
         if kind.is("apps", "controllerrevisions") && new["data"] != old["data"] {
             errors.push(FieldError::invalid("data", &new["data"], "field is immutable"));
         }
@@ -72,10 +72,10 @@ pub(super) fn update(
     refuse_if_any(target, &target.name, &errors)
 }
 
-/// The schema of a version, if it has one.
+/// Returns the schema of a version, if it has one.
 ///
 /// # Errors
-/// A 500 if there is a schema that cannot be used: an object that nobody can check is not written.
+/// Returns a 500 if the schema cannot be used: an object that cannot be validated is not written.
 fn usable_schema(version: &Version) -> Result<Option<&Schema>, Failure> {
     match &version.declared_schema {
         None => Ok(None),
@@ -87,7 +87,7 @@ fn usable_schema(version: &Version) -> Result<Option<&Schema>, Failure> {
     }
 }
 
-/// The object with its type, which rules may look at.
+/// Returns the object with its type meta, which rules may use.
 fn typed(target: &Target, object: &Value) -> Value {
     let mut object = object.clone();
     object["kind"] = target.kind.kind.as_str().into();
@@ -102,7 +102,7 @@ fn refuse_if_any(target: &Target, name: &str, errors: &[FieldError]) -> Result<(
     Err(Failure::invalid(&target.kind.group, &target.kind.kind, name, errors))
 }
 
-/// Finalizers that Kubernetes itself knows; all others need a domain.
+/// The finalizers of Kubernetes itself. All others need a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 fn finalizer_errors(object: &Map<String, Value>) -> Vec<FieldError> {
@@ -117,7 +117,7 @@ fn finalizer_errors(object: &Map<String, Value>) -> Vec<FieldError> {
         .collect()
 }
 
-/// What `/scale` would show must be a number that is not negative.
+/// Checks that the replica counts that `/scale` would show are not negative numbers.
 fn scale_errors(target: &Target, object: &Value) -> Vec<FieldError> {
     let Some(scale) = &target.version().scale else { return Vec::new() };
     [&scale.spec_replicas, &scale.status_replicas]
@@ -155,7 +155,7 @@ fn scale_error(object: &Value, path: &str) -> Option<FieldError> {
     }
 }
 
-/// A value as Go prints it with `%v`.
+/// Formats a value as Go's `%v` does.
 fn go_shown(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::kinds::Registry;
 
-    /// A kind whose definition got into the store although its rules do not compile.
+    /// A definition can get into the store although its rules do not compile.
     #[test]
     fn objects_are_not_written_without_the_schema_that_their_definition_asks_for() {
         let schema =

@@ -1,4 +1,4 @@
-//! Create: from a decoded object to a stored one.
+//! Create: stores a new object.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::target::Target;
 const SERVER_SET: [&str; 5] =
     ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"];
 
-/// Bytes of `generateName` that are used: the name that is generated has 63 at most.
+/// The longest prefix from `generateName`, in bytes. The generated name has at most 63.
 const GENERATED_MAX: usize = 58;
 
-/// How often a generated name that is taken is drawn again.
+/// How many generated names are tried if they are taken.
 const NAME_ATTEMPTS: usize = 8;
 
 impl State {
@@ -70,7 +70,8 @@ impl State {
         Ok(Written::object(StatusCode::CREATED, stored))
     }
 
-    /// Uid, time, generation, and a name if one is to be generated.
+    /// Sets the uid, creation time, generation, and the name if it is to be generated. Returns the
+    /// key.
     fn complete_metadata(&mut self, target: &Target, object: &mut Map<String, Value>) -> Key {
         let uid = self.ids.uid();
         let now = self.clock.now();
@@ -101,7 +102,7 @@ impl State {
         key
     }
 
-    /// What the namespace lifecycle admission says: the namespace must be there and must stay.
+    /// The namespace lifecycle check: the namespace must exist and not be terminating.
     fn admit_into_namespace(
         &self,
         target: &Target,
@@ -123,7 +124,8 @@ impl State {
     }
 }
 
-/// The object goes where the path says; an object that says otherwise is refused.
+/// Sets the namespace of the object from the path, and returns an error if the object names
+/// another.
 pub(crate) fn fit_namespace(
     target: &Target,
     object: &mut Map<String, Value>,
@@ -140,7 +142,7 @@ pub(crate) fn fit_namespace(
     Ok(())
 }
 
-/// A new object has no status but what the server gives it.
+/// Clears the status: clients cannot set it on create.
 fn clear_status(target: &Target, object: &mut Map<String, Value>) {
     if target.kind.is_builtin() {
         object.insert("status".into(), Value::Object(Map::new()));

@@ -1,4 +1,4 @@
-//! From a body to an object of the kind that the path names.
+//! Decodes a body into an object of the kind that the path names.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -16,36 +16,36 @@ use crate::protobuf;
 use crate::query::FieldValidation;
 use crate::target::Target;
 
-/// Media types that bodies may have, as the real server lists them.
+/// The accepted media types of bodies, as the real server lists them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Media types that bodies of custom resources may have. The real server does not answer protobuf
-/// there at all: it panics, and closes the connection.
+/// The accepted media types of bodies of custom resources. The real server does not answer protobuf
+/// there: it panics, and closes the connection.
 const ACCEPTED_FOR_CUSTOM: &str = "application/json, application/yaml";
 
-/// Unknown fields that are told of.
+/// How many unknown fields are reported.
 const COMPLAINTS_MAX: usize = 100;
 
-/// What a body is read against.
+/// Decodes and checks the body of a request.
 pub(crate) struct Decoder<'a> {
     pub(crate) target: &'a Target,
     pub(crate) validation: &'a FieldValidation,
-    /// What to warn of, also where the request fails for another reason.
+    /// The warnings. They are also sent if the request fails for another reason.
     pub(crate) warnings: &'a RefCell<Vec<String>>,
-    /// The type of bodies: that of the target, or the one that its subresource takes.
+    /// The expected type of bodies: that of the target, or of the kind that its subresource takes.
     expected: protobuf::TypeMeta,
-    /// Whether it is the latter.
+    /// Whether `expected` is the kind of a subresource.
     is_subresource: bool,
 }
 
-/// Why a body is not a value.
+/// Why a body cannot be parsed.
 pub(crate) enum ParseError {
     Media(Failure),
     Syntax(String),
 }
 
 impl<'a> Decoder<'a> {
-    /// For bodies that are objects of the target's kind.
+    /// Returns a decoder for bodies of the target's kind.
     pub(crate) fn new(
         target: &'a Target,
         validation: &'a FieldValidation,
@@ -58,15 +58,16 @@ impl<'a> Decoder<'a> {
         Self { target, validation, warnings, expected, is_subresource: false }
     }
 
-    /// For bodies of a subresource of a built-in kind that takes another kind, such as a `Binding`.
+    /// Returns a decoder for a subresource of a built-in kind that takes another kind, such as a
+    /// `Binding`.
     pub(crate) fn of_subresource(self, (api_version, kind): (&str, &str)) -> Self {
         let expected =
             protobuf::TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() };
         Self { expected, is_subresource: true, ..self }
     }
 
-    /// Reads a body that stands for an object of the expected kind. Objects of the target's kind
-    /// come in the form of the stored version.
+    /// Decodes a body into an object of the expected kind. Objects of the target's kind are
+    /// returned in the form of the storage version.
     pub(crate) fn body(
         &self,
         registry: &Registry,
@@ -121,7 +122,7 @@ impl<'a> Decoder<'a> {
         Ok(self.stored(object))
     }
 
-    /// Reads a body in protobuf. One of another kind is refused later, as in JSON.
+    /// Decodes a protobuf body. A body of another kind is rejected later, as for JSON.
     fn protobuf(&self, body: &[u8]) -> Result<Value, Failure> {
         protobuf::read(body, &self.expected).map_err(|refused| match refused.type_meta {
             None => self.unrecognized_object(&refused.why, body),
@@ -136,7 +137,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// What becomes of fields that a configuration to apply holds twice.
+    /// Reports the duplicate fields of a configuration to apply: as an error or as warnings.
     pub(crate) fn duplicates(&self, paths: &[String]) -> Result<(), Failure> {
         let twice = |path: &String| format!("key {} already set in map", go_quote(path));
         let complaints: Vec<String> = paths.iter().map(twice).collect();
@@ -148,14 +149,14 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Checks an object that a patch made.
+    /// Checks the result of a patch.
     pub(crate) fn patched(
         &self,
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
         let mut complaints = Vec::new();
         let is_strict = *self.validation == FieldValidation::Strict;
-        // A refusal quotes the object with what it is refused for.
+        // The error quotes the object as it was before unknown fields were removed.
         let before = object.clone();
         let refused = |why: &str| {
             let text = Value::Object(before).to_string();
@@ -177,8 +178,8 @@ impl<'a> Decoder<'a> {
         Ok(self.stored(object))
     }
 
-    /// Checks an object that a strategic merge patch made; `shown` is what is left of the patch,
-    /// and `duplicates` are the fields that it held twice.
+    /// Checks the result of a strategic merge patch. `shown` is the text of what is left of the
+    /// patch, and `duplicates` are its duplicate fields.
     pub(crate) fn converted(
         &self,
         object: Map<String, Value>,
@@ -203,8 +204,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Checks the types and takes out what the kind does not know; `complaints` tells of it. An
-    /// error is what Go's decoder says about the first value of a wrong type.
+    /// Checks the types of values and removes unknown fields, which it adds to `complaints`. The
+    /// error is that of Go's decoder for the first value of a wrong type.
     fn fit(
         &self,
         object: Map<String, Value>,
@@ -224,7 +225,7 @@ impl<'a> Decoder<'a> {
             );
             unknown
         };
-        // The real server stops counting here, too.
+        // The real server reports no more than this either.
         complaints.extend(
             unknown
                 .into_iter()
@@ -255,7 +256,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The type meta of a built-in may be left out; if it is there, it must be the path's.
+    /// Checks the type meta of a built-in kind: it may be missing, but must otherwise match the
+    /// path.
     fn check_builtin_type(
         &self,
         registry: &Registry,
@@ -350,18 +352,19 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What a strategic merge patch makes is of a wrong type; `patch` is what is left of it.
+/// Returns the error for a strategic merge patch that makes a value of a wrong type. `patch` is the
+/// text of what is left of the patch.
 pub(super) fn misfit(patch: &str, why: &str) -> Failure {
     Failure::invalid("", "", "", &[FieldError::invalid_str("patch", patch, why)])
 }
 
-/// Whether a body says that it is protobuf.
+/// Whether the content type of a body is protobuf.
 pub(crate) fn is_protobuf(content_type: Option<&str>) -> bool {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     media.trim() == protobuf::MEDIA_TYPE
 }
 
-/// Reads a body whose fields the caller checks, such as delete options.
+/// Parses a body without checking its fields, such as delete options.
 pub(crate) fn parse_as(
     body: &[u8],
     content_type: Option<&str>,
@@ -380,7 +383,7 @@ pub(crate) fn parse_as(
     })
 }
 
-/// Reads JSON or YAML.
+/// Parses JSON or YAML.
 pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Read, ParseError> {
     let media = content_type.unwrap_or_default();
     match media.split(';').next().unwrap_or_default().trim() {
@@ -396,8 +399,8 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Rea
     }
 }
 
-/// Evictions of the old version are still taken, though nobody serves anything else of it. Both
-/// versions have the same fields.
+/// Evictions of `policy/v1beta1` are still accepted, although the version is not served otherwise.
+/// Both versions have the same fields.
 fn is_old_eviction(version: &str, kind: &str) -> bool {
     (version, kind) == ("policy/v1beta1", "Eviction")
 }
@@ -406,15 +409,16 @@ fn top<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
     object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// Custom resources are decoded by another way, whose errors name the fields otherwise.
+/// Rewrites an error about metadata for custom resources: the real server decodes them in another
+/// way, with other field names in its errors.
 fn custom_metadata_error(why: &str, kind: &str) -> String {
     why.replace("Go struct field ObjectMeta.metadata.", "Go struct field ObjectMeta.")
         .replace(&format!("Go struct field {kind}.metadata of type"), "Go value of type")
 }
 
-/// The beginning of a body, as the real server shows it in errors.
+/// Returns the beginning of a body, as the real server shows it in errors.
 fn summary(body: &[u8]) -> String {
-    /// Bytes that are shown.
+    /// How many bytes are shown.
     const SHOWN: usize = 30;
     let cut = &body[..body.len().min(SHOWN)];
     let more = if body.len() > SHOWN { " ..." } else { "" };

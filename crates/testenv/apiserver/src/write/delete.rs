@@ -1,4 +1,4 @@
-//! Delete: at once, or asked for and held by finalizers or a grace period.
+//! Delete: removes an object, or marks it while finalizers or a grace period hold it.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use crate::query::{Query, is_dry_run};
 use crate::state::State;
 use crate::target::Target;
 
-/// Keeps an object until its dependents are gone.
+/// The finalizer that keeps an object until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// Keeps an object until its dependents have forgotten it.
+/// The finalizer that keeps an object until its dependents no longer refer to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// Keeps a CRD until its objects are gone.
+/// The finalizer that keeps a CRD until its objects are deleted.
 pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// How a delete was asked for.
+/// The options of a delete.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
@@ -48,7 +48,7 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// What becomes of the dependents.
+/// What happens to the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Propagation {
     Background,
@@ -57,7 +57,7 @@ enum Propagation {
 }
 
 impl DeleteOptions {
-    /// From the body if there is one, or else from the query.
+    /// Parses the options from the body if there is one, or else from the query.
     pub(crate) fn parse(
         body: &[u8],
         content_type: Option<&str>,
@@ -77,11 +77,11 @@ impl DeleteOptions {
         if !matches!(text("kind"), "" | "DeleteOptions") {
             return Err(Failure::bad_request(not_registered(text("kind"), text("apiVersion"))));
         }
-        // As in kube-apiserver: the query counts only if there is no body.
+        // As in kube-apiserver, the query only counts if there is no body.
         Self::from_value(value)
     }
 
-    /// From options as JSON.
+    /// Parses options from JSON.
     pub(crate) fn from_value(mut value: Value) -> Result<Self, Failure> {
         if let Value::Object(fields) = &mut value {
             fields.retain(|_, value| !value.is_null());
@@ -90,7 +90,7 @@ impl DeleteOptions {
             .map_err(|why| Failure::bad_request(format!("the delete options are malformed: {why}")))
     }
 
-    /// Refuses values that nobody knows; tells whether anything is to be stored.
+    /// Rejects unknown values, and returns whether this is a dry run.
     pub(crate) fn check(&self) -> Result<bool, Failure> {
         const KNOWN: [&str; 3] = ["Foreground", "Background", "Orphan"];
         if let Some(policy) = &self.propagation_policy
@@ -123,7 +123,7 @@ impl DeleteOptions {
         }
     }
 
-    /// A 409 if the object is not the one that the options are about.
+    /// Returns a 409 if the object does not meet the preconditions.
     pub(crate) fn check_preconditions(
         &self,
         target: &Target,
@@ -132,12 +132,13 @@ impl DeleteOptions {
         check_preconditions(target, old, self)
     }
 
-    /// The same for an object that has been looked at, and changed since.
+    /// Returns the options without preconditions, for an object that has been checked and changed
+    /// since.
     pub(crate) fn without_preconditions(&self) -> Self {
         Self { preconditions: Preconditions::default(), ..self.clone() }
     }
 
-    /// As webhooks are told of them.
+    /// Returns the options as webhooks see them.
     pub(crate) fn to_value(&self) -> Value {
         let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         let mut put = |field: &str, value: Option<Value>| {
@@ -160,7 +161,7 @@ impl DeleteOptions {
         options
     }
 
-    /// Options that ask for a cascade in the background, or in the foreground.
+    /// Options for a foreground or a background cascade.
     pub(crate) fn cascade(foreground: bool) -> Self {
         let policy = if foreground { "Foreground" } else { "Background" };
         Self { propagation_policy: Some(policy.to_owned()), ..Self::default() }
@@ -168,8 +169,8 @@ impl DeleteOptions {
 }
 
 impl State {
-    /// Deletes one object, or marks it as to be deleted. `is_one_of_many`: the request does not
-    /// name it.
+    /// Deletes one object, or marks it as terminating. `is_one_of_many` is true for a request that
+    /// deletes a collection.
     pub(crate) fn delete(
         &mut self,
         target: &Target,
@@ -200,7 +201,7 @@ impl State {
         Ok(Written { code: StatusCode::OK, answer })
     }
 
-    /// The same for an object that a controller found, with no one to answer to.
+    /// Deletes an object for a controller: no preconditions, no webhooks, no response.
     pub(crate) fn delete_quietly(&mut self, kind: &Registered, key: &Key, options: &DeleteOptions) {
         let Some(old) = self.store.get(kind.storage, key).map(|stored| stored.value()) else {
             return;
@@ -213,7 +214,7 @@ impl State {
         }
     }
 
-    /// Removes an object. Kinds that know a grace period are marked first, even if it is none.
+    /// Removes an object. A pod is marked as terminating first, even with a grace period of zero.
     fn remove_marked(
         &mut self,
         kind: &Registered,
@@ -226,7 +227,7 @@ impl State {
         self.remove(kind, key)
     }
 
-    /// What deleting makes of the object.
+    /// Computes the object after a delete, and whether it is removed.
     fn marked(&self, kind: &Registered, old: &Map<String, Value>, options: &DeleteOptions) -> Mark {
         let mut object = old.clone();
         let wanted = finalizers_after(kind, old, options);
@@ -270,13 +271,13 @@ impl State {
     }
 }
 
-/// What a delete makes of an object.
+/// The result of a delete.
 struct Mark {
     object: Map<String, Value>,
     fate: Fate,
 }
 
-/// What becomes of it.
+/// Whether the object is removed, kept by finalizers or a grace period, or not changed.
 enum Fate {
     Gone,
     Held,
@@ -311,7 +312,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// The finalizers as the propagation policy leaves them. Without one, those that are there decide.
+/// Returns the finalizers for the propagation policy. Without a policy, the present ones are kept.
 fn finalizers_after(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptions) -> Vec<String> {
     let present = finalizers(old);
     let mut after: Vec<String> = present.iter().map(|&name| name.to_owned()).collect();
@@ -335,7 +336,7 @@ fn finalizers_after(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptio
     after
 }
 
-/// Only pods that run somewhere get time to end; everything else goes at once.
+/// Returns the grace period in seconds. Only running pods on a node have one.
 fn grace_period(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptions) -> i64 {
     if !is_pod(kind) {
         return 0;
@@ -359,8 +360,7 @@ fn held_grace(object: &Map<String, Value>) -> i64 {
     object["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The answer for an object that is gone: a `Status` that names it, or the object, depending on the
-/// kind.
+/// The answer for a removed object: a `Status` that names it, or the object, depending on the kind.
 fn gone(target: &Target, last: Option<Arc<Stored>>, old: &Map<String, Value>) -> Answer {
     let kind = &target.kind;
     if let Some(last) = last.filter(|_| kind.rules.returns_deleted) {

@@ -1,7 +1,7 @@
-//! `pods/eviction`: a delete that disruption budgets can refuse.
+//! `pods/eviction`: a delete that disruption budgets can reject.
 //!
-//! The budgets' status is what a controller has written there, as on a real server, which counts
-//! nothing itself: it only takes from `disruptionsAllowed` and notes the pod in `disruptedPods`.
+//! A controller writes the status of the budgets, as on a real server. An eviction only decrements
+//! `disruptionsAllowed` and adds the pod to `disruptedPods`.
 
 use serde_json::{Map, Value, json};
 
@@ -14,11 +14,11 @@ use crate::selector::object::selects;
 use crate::state::State;
 use crate::target::Target;
 
-/// Evictions that a budget may have approved and that its controller has not seen yet.
+/// The limit on approved evictions that the budget's controller has not seen yet.
 const DISRUPTED_MAX: usize = 2000;
 
 impl State {
-    /// Deletes a pod, if its disruption budget allows it.
+    /// Deletes a pod if its disruption budget allows it.
     pub(crate) fn evict(&mut self, pod: &Target, options: &DeleteOptions) -> Result<(), Failure> {
         let dry_run = options.check()?;
         let held = self.existing(pod)?.value();
@@ -41,12 +41,12 @@ impl State {
             mark(&mut object, &self.clock.now());
             self.put(&pod.kind, &pod.key(), object);
         }
-        // The eviction was admitted, and the deletion is a part of it.
+        // Webhooks have admitted the eviction, and the deletion is a part of it.
         self.admitted(|state| state.delete(pod, &options.without_preconditions(), false))?;
         Ok(())
     }
 
-    /// The keys of the budgets whose selector has the pod in it.
+    /// Returns the keys of the budgets that select the pod.
     fn budgets_of(&self, pod: &Target, held: &Map<String, Value>) -> Vec<Key> {
         let Some(kind) = self.budgets() else { return Vec::new() };
         let labels = held["metadata"].get("labels").cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ impl State {
         Some(self.registry.resource("policy", "v1", "poddisruptionbudgets")?.entry)
     }
 
-    /// Takes the disruption of a pod from its budget, or refuses it.
+    /// Charges the disruption to the budget. Returns an error if the budget does not allow it.
     fn pay(
         &mut self,
         pod: &Target,
@@ -94,7 +94,7 @@ impl State {
     }
 }
 
-/// A pod that has ended, has not begun or goes anyway disrupts nothing.
+/// Whether evicting the pod is no disruption: it has ended, has not started, or is being deleted.
 fn is_beyond_budgets(pod: &Map<String, Value>) -> bool {
     let phase = pod.get("status").and_then(|status| status.get("phase")).and_then(Value::as_str);
     matches!(phase, Some("Succeeded" | "Failed" | "Pending")) || is_terminating(pod)
@@ -106,7 +106,7 @@ fn is_ready(pod: &Map<String, Value>) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
-/// Whether a pod that is not ready may go without being counted.
+/// Whether the budget allows evicting a pod that is not ready without counting it.
 fn lets_unready_go(budget: &Map<String, Value>) -> bool {
     let always = budget["spec"].get("unhealthyPodEvictionPolicy");
     let status = budget.get("status").unwrap_or(&Value::Null);
@@ -115,7 +115,7 @@ fn lets_unready_go(budget: &Map<String, Value>) -> bool {
         || number(status, "currentHealthy") >= desired && desired > 0
 }
 
-/// The refusal of a budget that allows no disruption.
+/// Returns an error if the budget allows no disruption.
 fn check(budget: &Map<String, Value>) -> Result<(), Failure> {
     let name = text(budget, "name");
     let status = budget.get("status").unwrap_or(&Value::Null);
@@ -139,7 +139,7 @@ fn check(budget: &Map<String, Value>) -> Result<(), Failure> {
     Err(Failure::disruption_budget(&explain(name, status), None))
 }
 
-/// Why a budget allows no disruption.
+/// Explains why the budget allows no disruption.
 fn explain(name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let condition = conditions.into_iter().find(|one| one["type"] == "DisruptionAllowed");
@@ -162,7 +162,7 @@ fn explain(name: &str, status: &Value) -> String {
     if message.is_empty() { plain } else { format!("{plain} ({reason}): {message}") }
 }
 
-/// The condition of a budget that has just been used up.
+/// Sets the condition of a budget that has just been used up.
 fn note_exhausted(status: &mut Value, now: &str) {
     let mut condition = json!({
         "type": "DisruptionAllowed",
@@ -177,7 +177,7 @@ fn note_exhausted(status: &mut Value, now: &str) {
     set_condition(status, condition);
 }
 
-/// Notes on the pod why it goes.
+/// Sets the condition on the pod that names the reason for its deletion.
 fn mark(pod: &mut Map<String, Value>, now: &str) {
     let status = pod.entry("status").or_insert_with(|| json!({}));
     set_condition(
@@ -193,7 +193,7 @@ fn mark(pod: &mut Map<String, Value>, now: &str) {
     );
 }
 
-/// Puts a condition into a status; its time stays if only other fields have changed.
+/// Sets a condition in a status. The transition time is kept if the condition's status is the same.
 fn set_condition(status: &mut Value, mut condition: Value) {
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);

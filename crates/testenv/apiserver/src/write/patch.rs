@@ -1,4 +1,4 @@
-//! Patches: from a body and its media type to an edit of an object.
+//! Patches: a body and its media type become an edit of an object.
 
 mod operations;
 mod strategic;
@@ -13,32 +13,32 @@ use crate::kinds::{PatchPlace, convert};
 use crate::target::Target;
 pub(crate) use operations::Operation;
 
-/// Which patch a request is, by its media type.
+/// The patch type, from the media type of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchType {
     /// RFC 6902.
     Operations,
     /// RFC 7386.
     Merge,
-    /// What kubectl and client-go send for built-ins.
+    /// The default patch of kubectl and client-go for built-in kinds.
     Strategic,
     /// Server-side apply: [`super::apply`].
     Apply,
 }
 
-/// A change to an object, understood but not yet applied.
+/// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Operations(Vec<Operation>),
     Merge(Value),
-    /// What it says, and the fields that it says twice.
+    /// The patch, and its duplicate fields.
     Strategic(Map<String, Value>, Vec<String>),
 }
 
-/// Operations that one JSON patch may have, as on the real server.
+/// The limit on operations in one JSON patch, as on the real server.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Media types that patches of custom resources may have, as the real server lists them.
+/// The accepted media types of patches of custom resources, as the real server lists them.
 const ACCEPTED: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
@@ -74,7 +74,7 @@ impl Patch {
         }
     }
 
-    /// The object as it is after the patch.
+    /// Applies the patch to an object, and checks the result.
     pub(crate) fn apply(
         &self,
         decoder: &Decoder<'_>,
@@ -94,7 +94,7 @@ impl Patch {
         }
     }
 
-    /// The same for a scale, which is not a stored object.
+    /// Applies the patch to a scale, which is not a stored object.
     pub(crate) fn apply_value(&self, mut value: Value) -> Result<Value, Failure> {
         match self {
             Self::Operations(operations) => {
@@ -120,7 +120,7 @@ impl Patch {
     }
 }
 
-/// RFC 7386: members replace members, null removes them.
+/// Applies a merge patch (RFC 7386): members replace members, and null removes them.
 fn apply_merge(value: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *value = patch.clone();
@@ -172,7 +172,7 @@ fn operations(patch: Value) -> Result<Patch, Failure> {
     operations.map(Patch::Operations).map_err(|_| Failure::rejected_patch())
 }
 
-/// The real server takes null for a patch that says nothing.
+/// Reads a strategic merge patch. The real server accepts null as an empty patch.
 fn strategic(read: json::Read) -> Result<Patch, Failure> {
     match read.value {
         Value::Object(patch) => Ok(Patch::Strategic(patch, read.duplicates)),

@@ -1,4 +1,4 @@
-//! Reviews: questions in the form of objects. They are answered, never stored.
+//! Reviews: questions in the form of objects. They are answered and never stored.
 
 mod access;
 mod rules;
@@ -19,13 +19,13 @@ pub(crate) use self::token::open_token;
 
 type Object = Map<String, Value>;
 
-/// Who asks, and who knows.
+/// The user who sent a review, and the data to answer it with.
 pub(crate) struct Asked<'a> {
     pub(crate) access: Access<'a>,
     pub(crate) state: &'a State,
     pub(crate) user: &'a User,
-    /// What the token of a `TokenReview` claims, or why its signature is not ours; nothing if it
-    /// does not say that this server issued it.
+    /// The claims of the token in a `TokenReview`, or why its signature is invalid. `None` if the
+    /// token does not name this server as its issuer.
     pub(crate) claims: Option<Result<Claims, String>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn answer(
     Ok(review)
 }
 
-/// Who asks.
+/// Answers a `SelfSubjectReview`: returns the user who sent it.
 fn self_review(asked: &Asked<'_>) -> Object {
     let review = json!({
         "metadata": {"creationTimestamp": asked.state.clock.now()},

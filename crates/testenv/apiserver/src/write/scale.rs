@@ -1,4 +1,4 @@
-//! `/scale`: a few fields of an object behind a form that is the same for every kind.
+//! `/scale`: reads and writes the replicas of an object through a form that all kinds share.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -28,8 +28,8 @@ impl State {
         Ok(as_scale(scale, &object))
     }
 
-    /// Server-side apply of a scale: its replicas are applied to the object, as a part of it that
-    /// has managers of its own. Only built-ins have it.
+    /// Server-side apply of a scale: applies its replicas to the object, with managers of its own.
+    /// Only built-in kinds have it.
     pub(crate) fn apply_scale(
         &mut self,
         target: &Target,
@@ -46,7 +46,7 @@ impl State {
             return Err(Failure::bad_request(format!("invalid object type: {shown}")));
         }
         if !target.kind.is_builtin() {
-            // The real server looks for the kind of a scale in the group of the object.
+            // The real server looks up the kind of a scale in the group of the object.
             let metadata = apply.config.get("metadata").cloned().unwrap_or_default();
             let part = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
             return Err(Failure::internal(format!(
@@ -71,7 +71,7 @@ impl State {
         scaled(scale, written, None)
     }
 
-    /// Changes the replicas: `edit` gets the scale and gives it back changed.
+    /// Changes the replicas. `edit` takes the scale and returns the changed one.
     pub(crate) fn update_scale(
         &mut self,
         target: &Target,
@@ -98,7 +98,7 @@ impl State {
         }
         check_scale(target, &old, &changed)?;
         let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
-        // Of custom resources the schema decides.
+        // For custom resources the schema decides.
         if target.kind.is_builtin() && replicas.as_i64().is_none_or(|replicas| replicas < 0) {
             let error = FieldError::invalid(
                 "spec.replicas",
@@ -120,14 +120,14 @@ impl State {
                 Ok(object)
             })
         })?;
-        // What is stored is in another version, and says otherwise where its replicas are.
+        // The stored object is in another version, which may have its replicas in another place.
         let is_elsewhere = target.kind.conversion.is_some();
         scaled(scale, written, is_elsewhere.then_some((old, replicas)))
     }
 }
 
-/// The answer to a write: the scale of the object as it is now. `known` is the object before the
-/// write, and its new replicas, if they cannot be read from what was written.
+/// Returns the scale of the object after the write. `known` is the object before the write, and its
+/// new replicas, if they cannot be read from the stored object.
 fn scaled(
     scale: &Scale,
     written: Written,
@@ -146,7 +146,7 @@ fn scaled(
     Ok(Written::value(StatusCode::OK, as_scale(scale, &object)))
 }
 
-/// Takes the replicas of a scale over into its object.
+/// Copies the replicas of a scale to its object.
 pub(super) fn replicas_from(target: &Target, scale: &Value, object: &mut Map<String, Value>) {
     if let Some(place) = &target.version().scale {
         let replicas = scale["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
@@ -154,7 +154,7 @@ pub(super) fn replicas_from(target: &Target, scale: &Value, object: &mut Map<Str
     }
 }
 
-/// The scale must be one, and of the object that the path names.
+/// Checks that a body is a scale, and that it belongs to the object that the path names.
 fn check_scale(target: &Target, old: &Map<String, Value>, scale: &Value) -> Result<(), Failure> {
     let misfit = |why: &str| {
         Failure::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
@@ -226,7 +226,7 @@ pub(super) fn as_scale(scale: &Scale, object: &Map<String, Value>) -> Value {
     })
 }
 
-/// A selector in one line: custom resources hold it so, built-ins hold `matchLabels`.
+/// Returns a selector as one string: custom resources hold a string, built-in kinds `matchLabels`.
 fn selector_text(selector: &Value) -> Option<String> {
     if let Some(text) = selector.as_str() {
         return Some(text.to_owned());

@@ -1,25 +1,25 @@
-//! The address of a service.
+//! The cluster IP of a service.
 //!
-//! It is made up from the version of the write that creates the service, so no two services get the
-//! same one within a million writes, and the same writes give the same addresses. Nothing is held
-//! for it: an address that an author asks for is not compared with those of others.
+//! It is derived from the revision of the write that creates the service. So no two services get
+//! the same address within a million writes, and the same writes give the same addresses. No
+//! address is reserved: an address that a client asks for is not compared with those in use.
 
 use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value, json};
 
-/// The first address of services, `10.96.0.0`: as kubeadm sets it.
+/// The first cluster IP, `10.96.0.0`, as in kubeadm.
 const FIRST: u32 = 0x0a60_0000;
 
-/// How many there are: a `/12`.
+/// The number of addresses: a `/12`.
 const RANGE: u64 = 1 << 20;
 
-/// Those at the beginning are asked for by authors: `10.96.0.1` is the API server's own on most
-/// clusters, `10.96.0.10` that of DNS.
+/// The first addresses are left for clients to ask for: `10.96.0.1` is the API server's own on most
+/// clusters, and `10.96.0.10` that of DNS.
 const RESERVED: u64 = 256;
 
-/// Gives a new service an address, if it is of a type that has one and does not say otherwise.
-/// `revision` is the version that it will have.
+/// Assigns an address to a new service, unless its type has none or the client asks for one.
+/// `revision` is the revision that the service will have.
 pub(super) fn assign_address(service: &mut Map<String, Value>, revision: u64) {
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if !has_address(spec) || !is_open(spec) {
@@ -31,7 +31,7 @@ pub(super) fn assign_address(service: &mut Map<String, Value>, revision: u64) {
     spec.insert("clusterIP".into(), address.into());
 }
 
-/// A write that says nothing about the address keeps it, unless the type has none any more.
+/// Keeps the address if the new object has none, unless the new type has no address.
 pub(super) fn keep_address(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     let Some(held) = old.get("spec").and_then(Value::as_object) else { return };
     let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -42,7 +42,7 @@ pub(super) fn keep_address(old: &Map<String, Value>, new: &mut Map<String, Value
             }
         }
     }
-    // A client that knows only the older of the two fields has changed that alone.
+    // A client that only knows the older of the two fields has changed that one alone.
     if has_address(spec)
         && !is_open(spec)
         && spec.get("clusterIP") != held.get("clusterIP")
@@ -57,7 +57,7 @@ fn has_address(spec: &Map<String, Value>) -> bool {
     spec.get("type").is_some_and(|kind| kind != "ExternalName")
 }
 
-/// Whether nobody has said which address it is.
+/// Whether the spec names no address.
 fn is_open(spec: &Map<String, Value>) -> bool {
     spec.get("clusterIP").and_then(Value::as_str).is_none_or(str::is_empty)
 }

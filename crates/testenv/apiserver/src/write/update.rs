@@ -1,4 +1,4 @@
-//! Update: the new object beside the old one, for PUT and for every kind of patch.
+//! Update: replaces an object, for PUT and for all patches.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::state::State;
 use crate::target::Target;
 
 impl State {
-    /// Changes an object: `edit` gets it in the version of the path and gives it back changed.
+    /// Changes an object. `edit` takes it in the version of the path and returns the changed one.
     pub(crate) fn update(
         &mut self,
         target: &Target,
@@ -32,7 +32,7 @@ impl State {
         self.replace(target, &old, object, dry_run, tracking)
     }
 
-    /// PUT: the body is the new object. Some kinds are created by it, too.
+    /// PUT: the body is the new object. For some kinds PUT also creates.
     pub(crate) fn put_object(
         &mut self,
         target: &Target,
@@ -53,7 +53,7 @@ impl State {
         self.update(target, dry_run, tracking, |_| Ok(object))
     }
 
-    /// Puts a changed object in the place of the one that is there.
+    /// Replaces the stored object with a changed one.
     pub(super) fn replace(
         &mut self,
         target: &Target,
@@ -78,8 +78,8 @@ impl State {
         }
         tracking::updated(target, &old, &mut new, managers.as_ref(), tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
-        // Annotations that are written with a status do not count, not even where they count
-        // otherwise.
+        // Annotations in a status update do not change the generation, even for kinds where
+        // annotations count.
         let may_grow = target.subresource != "status";
         if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status)
         {
@@ -106,7 +106,7 @@ impl State {
     }
 }
 
-/// An object as the path's version has it, type meta included.
+/// Returns the object as the path's version shows it, with type meta.
 pub(super) fn in_version(target: &Target, object: Map<String, Value>) -> Map<String, Value> {
     let mut value = Value::Object(object);
     target.version().to_shown(&mut value);
@@ -151,7 +151,7 @@ fn check_uid(
     Err(Failure::conflict(&kind.group, &kind.plural, &target.name, &why))
 }
 
-/// Optimistic concurrency: the version that the writer saw must be the one that is held.
+/// Optimistic concurrency: the version in the request must be that of the stored object.
 fn check_version(target: &Target, held: u64, new: &Map<String, Value>) -> Result<(), Failure> {
     let kind = &target.kind;
     match text(new, "resourceVersion") {
@@ -174,7 +174,8 @@ fn check_version(target: &Target, held: u64, new: &Map<String, Value>) -> Result
     }
 }
 
-/// Which parts of the new object count: all but the status, or nothing but the status.
+/// Keeps the old status for a write to the object, and everything but the status for a write to
+/// `status`.
 fn by_subresource(
     target: &Target,
     old: &Map<String, Value>,
@@ -225,7 +226,7 @@ fn by_subresource(
     }
 }
 
-/// What only the server sets stays as it is, whatever the writer sent or left out.
+/// Keeps the fields that only the server sets, whatever the client sent.
 fn keep_server_set(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     new.remove("kind");
     new.remove("apiVersion");
@@ -241,7 +242,7 @@ fn keep_server_set(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     }
 }
 
-/// An empty list or map is written as none at all, as Go's `omitempty` does.
+/// Removes empty lists and maps, as Go's `omitempty` does.
 fn drop_empty(metadata: &mut Map<String, Value>) {
     metadata.retain(|_, value| match value {
         Value::Null => false,

@@ -1,5 +1,5 @@
-//! One row of the table of built-in kinds, written as a chain: what a kind is, then how it differs
-//! from most.
+//! One row of the table of built-in kinds, written as a chain: the kind, then its differences from
+//! most kinds.
 
 use crate::kind::{
     Dependents, Generation, Kind, Origin, Rules, Scale, StatusMetadata, Verbs, Version,
@@ -20,7 +20,7 @@ const NEW_EVENT_LABELS: &[&str] = &[
     "type",
 ];
 
-/// What `events.k8s.io/v1` calls the fields of a core event.
+/// The field names of core events in `events.k8s.io/v1`.
 const EVENT_RENAMES: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -31,8 +31,8 @@ const EVENT_RENAMES: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
-/// One kind of the table, with the fields of [`Kind`], its only [`Version`] and [`Rules`]. Its
-/// singular name is its kind in lower case, without exception.
+/// One kind of the table, with the fields of [`Kind`], its only [`Version`] and [`Rules`]. The
+/// singular name is always the kind in lower case.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     plural: &'static str,
@@ -49,12 +49,12 @@ pub(super) struct Row {
     stored_as: Option<(&'static str, &'static str)>,
 }
 
-/// A kind whose objects live in a namespace.
+/// A namespaced kind.
 pub(super) const fn namespaced(plural: &'static str, kind: &'static str) -> Row {
     Row { namespaced: true, ..cluster(plural, kind) }
 }
 
-/// A kind whose objects live outside of namespaces, with the rules that most built-in kinds have.
+/// A cluster-scoped kind, with the rules that most built-in kinds have.
 pub(super) const fn cluster(plural: &'static str, kind: &'static str) -> Row {
     Row {
         plural,
@@ -122,7 +122,7 @@ impl Row {
         self
     }
 
-    /// An update must say which version it replaces.
+    /// An update must name the resource version that it replaces.
     pub(super) const fn versioned_update(mut self) -> Self {
         self.rules.unconditional_update = false;
         self
@@ -175,7 +175,7 @@ impl Row {
         self
     }
 
-    /// The kind that this row describes.
+    /// Returns the kind of this row.
     pub(super) fn kind(&self, group: &str, version: &str) -> Kind {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Kind {
@@ -207,7 +207,7 @@ impl Row {
     }
 }
 
-/// Where all built-in kinds that can be scaled have the fields of it.
+/// The paths of the scale fields, which are the same in all built-in kinds with a scale.
 fn builtin_scale() -> Scale {
     Scale {
         spec_replicas: ".spec.replicas".to_owned(),

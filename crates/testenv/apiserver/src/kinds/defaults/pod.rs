@@ -1,7 +1,7 @@
 //! Defaults of pods and of the pod templates in other kinds.
 //!
-//! A template gets what every pod spec gets; a pod itself also gets what only the server adds to
-//! pods: requests from limits, tolerations, priority and its first status.
+//! Templates get the defaults of every pod spec. A pod also gets what the server only adds to pods:
+//! requests from limits, tolerations, priority and its first status.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{fill, inherit, items, on, part, set, text};
 /// The lists of containers in a pod spec.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// How long a pod stays on a node that is not ready or cannot be reached.
+/// The default time, in seconds, that a pod stays on a node that is not ready or unreachable.
 const TOLERATION_SECONDS: u32 = 300;
 
 /// Fills in a pod.
@@ -28,7 +28,7 @@ pub(super) fn pod(object: &mut Value, create: bool) {
     }
 }
 
-/// Fills in what the spec of a pod gets, and that of a template does not.
+/// Fills in the spec fields that a pod gets and a template does not.
 fn own_spec(spec: &mut Value) {
     let host_network = spec["hostNetwork"] == true;
     for list in ["containers", "initContainers"] {
@@ -42,7 +42,7 @@ fn own_spec(spec: &mut Value) {
     tolerations(spec);
 }
 
-/// Fills in what every pod spec gets, in a pod or in a template.
+/// Fills in the defaults of every pod spec, in a pod or in a template.
 pub(super) fn pod_spec(spec: &mut Value) {
     part("podSpec", spec);
     service_account(spec);
@@ -52,7 +52,7 @@ pub(super) fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// The account has an old and a new name; the new one counts.
+/// The service account field has an old and a new name. The new one wins.
 fn service_account(spec: &mut Value) {
     let name = text(spec, "serviceAccountName")
         .or_else(|| text(spec, "serviceAccount"))
@@ -63,7 +63,7 @@ fn service_account(spec: &mut Value) {
     }
 }
 
-/// A volume that does not say what it is, is an empty directory.
+/// A volume without a source is an empty directory.
 fn volume(volume: &mut Value) {
     if volume.as_object().is_some_and(|fields| fields.keys().all(|field| field == "name")) {
         set(volume, "emptyDir", json!({}));
@@ -86,7 +86,7 @@ fn container(container: &mut Value) {
     fill(container, "imagePullPolicy", json!(policy));
 }
 
-/// An image is pulled each time if its tag is `latest`, which it is if there is neither tag nor
+/// Returns `Always` for the tag `latest`, which is also the default if there is neither tag nor
 /// digest.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) =
@@ -99,21 +99,21 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// Who limits a resource asks for as much of it.
+/// A resource with a limit and no request gets the limit as its request.
 fn requests_from_limits(container: &mut Value) {
     let Some(limits) = container["resources"].get("limits").cloned() else { return };
     on(container, "resources", |resources| fill(resources, "requests", json!({})));
     on(container, "resources.requests", |requests| inherit(requests, &limits));
 }
 
-/// On the network of its node, a port is a port of the node.
+/// With host networking, the host port defaults to the container port.
 fn host_port(port: &mut Value) {
     if let Some(number) = port.get("containerPort").cloned() {
         fill(port, "hostPort", number);
     }
 }
 
-/// A pod outlives a short absence of its node.
+/// Adds the tolerations that keep a pod on its node while the node is briefly unavailable.
 fn tolerations(spec: &mut Value) {
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = items(spec, "tolerations").any(|toleration| {
@@ -135,7 +135,7 @@ fn tolerations(spec: &mut Value) {
     }
 }
 
-/// The priority of a pod without a class, or with one of the two classes that every cluster has.
+/// Sets the priority of a pod without a class, or with one of the two system classes.
 fn priority(spec: &mut Value) {
     let priority = match text(spec, "priorityClassName") {
         None => 0,
@@ -147,7 +147,7 @@ fn priority(spec: &mut Value) {
     fill(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
 }
 
-/// A new pod is pending, and waits for its scheduling gates if it has some.
+/// Sets the status of a new pod: pending, and blocked if it has scheduling gates.
 fn first_status(object: &mut Value) {
     let class = quality_of_service(&object["spec"]);
     let mut status = json!({"phase": "Pending", "qosClass": class});
@@ -168,8 +168,9 @@ fn first_status(object: &mut Value) {
     set(object, "status", status);
 }
 
-/// Guaranteed, if all containers limit cpu and memory and ask for just that; best effort, if none
-/// says anything; burstable otherwise.
+/// Returns the quality of service class: guaranteed if all containers have limits for cpu and
+/// memory that equal their requests, best effort if no container has limits or requests, and
+/// burstable otherwise.
 fn quality_of_service(spec: &Value) -> &'static str {
     let whole = spec
         .get("resources")

@@ -1,18 +1,17 @@
-//! Amounts of resources, such as `500m`, `1.5Gi` or `1e3`, as far as comparing two of them needs
-//! it.
+//! Quantities such as `500m`, `1.5Gi` or `1e3`: only parsed and compared.
 
 use serde_json::Value;
 
-/// How many parts one has: amounts are counted in billionths, the finest that the real server
-/// keeps.
+/// The number of parts in one unit: quantities are counted in billionths, the finest that the real
+/// server keeps.
 const PARTS: i128 = 1_000_000_000;
 
-/// An amount of something, exact.
+/// An exact quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::kinds) struct Quantity(i128);
 
 impl Quantity {
-    /// The amount that a text or a number says; none if it is not one, or too large to count.
+    /// Parses a string or a number. Returns `None` if it is no quantity, or too large.
     pub(in crate::kinds) fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse_text(text),
@@ -21,7 +20,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is more than nothing.
+    /// Whether the quantity is greater than zero.
     pub(in crate::kinds) fn is_positive(self) -> bool {
         self.0 > 0
     }
@@ -41,13 +40,13 @@ impl Quantity {
         let (up, down) = scale(suffix)?;
         let down = down.checked_mul(10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?)?;
         let amount = digits.checked_mul(up)?.checked_mul(PARTS)?;
-        // What is finer than a billionth is rounded up.
+        // Anything finer than a billionth is rounded up.
         let amount = amount.checked_add(down - 1)? / down;
         Some(Self(if negative { -amount } else { amount }))
     }
 }
 
-/// What a suffix multiplies and divides by.
+/// Returns the factor and the divisor of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |power| Some((1024_i128.pow(power), 1));
     match suffix {

@@ -1,10 +1,10 @@
-//! Defaults of services, but for their address: that is for `write/service.rs`.
+//! Defaults of services, except for their address, which `write/service.rs` assigns.
 
 use serde_json::{Value, json};
 
 use super::{fill, is_empty, items, remove, set, text};
 
-/// How long a client stays with one endpoint if it shall: three hours.
+/// The default session affinity timeout: three hours.
 const CLIENT_IP_TIMEOUT_SECONDS: u32 = 10_800;
 
 /// Fills in the spec of a service.
@@ -29,7 +29,7 @@ pub(super) fn service(spec: &mut Value) {
     }
 }
 
-/// The affinity has settings if and only if it is by client address.
+/// Fills in or removes the settings of the session affinity: only affinity by client IP has them.
 fn session_affinity(spec: &mut Value) {
     match text(spec, "sessionAffinity") {
         Some("None") => remove(spec, "sessionAffinityConfig"),
@@ -43,7 +43,7 @@ fn session_affinity(spec: &mut Value) {
     }
 }
 
-/// A port is forwarded to the same port.
+/// The target port defaults to the port.
 fn target_port(port: &mut Value) {
     let unset = port.get("targetPort").is_none_or(|target| target == 0 || target == "");
     if let Some(number) = port.get("port").cloned()
@@ -53,8 +53,8 @@ fn target_port(port: &mut Value) {
     }
 }
 
-/// The families of a cluster with IPv4 only. A headless service without a selector may have
-/// endpoints of both, whatever the cluster has.
+/// The IP families of a cluster with IPv4 only. A headless service without a selector may have
+/// endpoints of both families in any cluster.
 fn ip_families(spec: &mut Value) {
     let address = text(spec, "clusterIP").map(str::to_owned);
     let unselective = is_empty(spec.get("selector"));

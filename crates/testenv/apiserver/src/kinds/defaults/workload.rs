@@ -1,4 +1,4 @@
-//! Defaults of the kinds that make pods: deployments, sets, jobs and the replication controller.
+//! Defaults of the kinds that create pods: deployments, sets, jobs and the replication controller.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use super::{fill, is_empty, items, on, part, pod, set, text};
 /// The annotation in which a daemon set counts the changes of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// The labels that tie the pods of a job to it: to its name, and to its uid.
+/// The pod labels with the name of the job, and (below) those with its uid.
 const JOB_NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const JOB_UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-/// Only a rolling update has the numbers of one.
+/// Fills in a deployment. Only a rolling update has `maxUnavailable` and `maxSurge`.
 pub(super) fn deployment(object: &mut Value) {
     let numbers = [("maxUnavailable", json!("25%")), ("maxSurge", json!("25%"))];
     on(object, "spec.strategy", |strategy| rolling_update(strategy, numbers));
     on(object, "spec.template.spec", pod::pod_spec);
 }
 
-/// As a deployment, and with the count of its templates.
+/// Fills in a daemon set like a deployment, and the generation of its template.
 pub(super) fn daemon_set(object: &mut Value, create: bool) {
     let numbers = [("maxUnavailable", json!(1)), ("maxSurge", json!(0))];
     on(object, "spec.updateStrategy", |strategy| rolling_update(strategy, numbers));
@@ -31,7 +31,7 @@ pub(super) fn daemon_set(object: &mut Value, create: bool) {
     }
 }
 
-/// A stateful set that says nothing about updates rolls from the last pod to the first.
+/// Fills in a stateful set. The default update strategy is a rolling update.
 pub(super) fn stateful_set(object: &mut Value) {
     on(object, "spec.updateStrategy", |strategy| {
         if text(strategy, "type").is_none() {
@@ -50,7 +50,7 @@ pub(super) fn stateful_set(object: &mut Value) {
     on(object, "spec.template.spec", pod::pod_spec);
 }
 
-/// Selector and labels of a replication controller are those of its template.
+/// The selector and labels of a replication controller default to the labels of its template.
 pub(super) fn replication_controller(object: &mut Value) {
     on(object, "spec.template", |template| {
         fill(template, "metadata", json!({}));
@@ -66,8 +66,8 @@ pub(super) fn replication_controller(object: &mut Value) {
     copy_labels(object, labels);
 }
 
-/// A job that says neither how many pods must succeed nor how many may run is one pod. This comes
-/// before the fragment, which fills in the second number in any case.
+/// A job with neither `completions` nor `parallelism` runs one pod. This must run before the
+/// fragment, which always fills in `parallelism`.
 pub(super) fn completions(object: &mut Value) {
     let spec = &object["spec"];
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
@@ -76,7 +76,7 @@ pub(super) fn completions(object: &mut Value) {
     }
 }
 
-/// A job finds its pods by its own uid unless its author knows better.
+/// Fills in a job. It selects its pods by its uid, unless `manualSelector` is set.
 pub(super) fn job(object: &mut Value, create: bool) {
     on(object, "spec", |spec| {
         let limit = if spec.get("backoffLimitPerIndex").is_some() { i32::MAX } else { 6 };
@@ -112,14 +112,14 @@ fn select_by_uid(object: &mut Value) {
     on(object, "spec.selector.matchLabels", |labels| fill(labels, JOB_UID_LABELS[1], uid));
 }
 
-/// Gives an object without labels those of its template.
+/// Copies the labels of its template to an object without labels.
 fn copy_labels(object: &mut Value, labels: Value) {
     if is_empty(object["metadata"].get("labels")) && !is_empty(Some(&labels)) {
         on(object, "metadata", |metadata| set(metadata, "labels", labels));
     }
 }
 
-/// Fills in the numbers of a rolling update, if the strategy is one.
+/// Fills in the settings of a rolling update, if the strategy is one.
 fn rolling_update(strategy: &mut Value, numbers: [(&str, Value); 2]) {
     if strategy["type"] == "RollingUpdate" {
         fill(strategy, "rollingUpdate", json!({}));

@@ -1,14 +1,14 @@
-//! How the fields of built-in kinds merge in strategic merge patches, and what the real server says
-//! where it looks for that in vain.
+//! How the fields of built-in kinds merge in strategic merge patches, with the real server's errors
+//! for unknown fields.
 
 use super::table::{Field, Patching, Shape, TABLE, Table, Type};
 use crate::kind::Kind;
 
-/// A place in a built-in type, as a strategic merge patch comes by it.
+/// A place in a built-in type that a strategic merge patch has reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatchPlace(Of);
 
-/// What is at a place.
+/// The type at a place.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Type(&'static Type),
@@ -21,35 +21,36 @@ impl PatchPlace {
         Self::of(&kind.api_version(version), &kind.kind)
     }
 
-    /// The same by names, as in `autoscaling/v1` and `Scale`.
+    /// Returns the place of whole objects by the names of their type, such as `autoscaling/v1` and
+    /// `Scale`.
     pub(crate) fn of(version: &str, kind: &str) -> Option<Self> {
         let table: &'static Table = &TABLE;
         Some(Self(Of::Type(table.get(table.kind(version, kind)?))))
     }
 
-    /// A field that holds a map, and how it merges.
+    /// Returns the place of a field that holds a map, and how it merges.
     ///
     /// # Errors
-    /// If nothing is known of such a field.
+    /// Returns an error if the field is unknown.
     pub(crate) fn map(self, name: &str) -> Result<(Self, Patching), String> {
         let field = self.field(name)?;
         Ok((Self::new(&field.shape), field.patching))
     }
 
-    /// The items of a field that holds a list, and how the list merges.
+    /// Returns the place of the items of a list field, and how the list merges.
     ///
     /// # Errors
-    /// If nothing is known of such a field, or if it does not hold a list.
+    /// Returns an error if the field is unknown or is no list.
     pub(crate) fn list(self, name: &str) -> Result<(Self, Patching), String> {
         let field = self.field(name)?;
         match &field.shape {
             Shape::List(_, items) => Ok((Self::new(items), field.patching)),
-            // Go says what it looked into, not what it found.
+            // Go names the type that contains the field, not that of the field.
             _ => Err(format!("expected slice or array type, but got: {}", self.go_kind())),
         }
     }
 
-    /// What Go's reflection calls it.
+    /// Returns the `reflect.Kind` of the place.
     pub(crate) fn go_kind(self) -> &'static str {
         match self.0 {
             Of::Type(_) => "struct",
@@ -60,8 +61,8 @@ impl PatchPlace {
     fn field(self, name: &str) -> Result<&'static Field, String> {
         let of = match self.0 {
             Of::Type(of) => of,
-            // Values of any kind are structs that have no fields in JSON. Of those, a patch can get
-            // into the data of a controller revision only.
+            // Untyped values are structs without JSON fields. The only one that a patch can reach
+            // into is the data of a controller revision.
             Of::Shape(Shape::Any) => return Err(not_found("RawExtension", name)),
             Of::Shape(shape) => {
                 return Err(format!(

@@ -1,15 +1,15 @@
-//! The shapes as they are in memory, read once from `shapes.txt`.
+//! The shapes in memory, parsed once from `shapes.txt`.
 //!
-//! The head of the file describes it. Everything borrows from its text, and types refer to each
-//! other by name: they go in circles. Where only strategic merge patches are told how a list
-//! merges, server-side apply merges it in the same way.
+//! The head of the file describes its format. All strings borrow from the file, and types refer to
+//! each other by name because they are recursive. A list without markers for server-side apply
+//! merges as its markers for strategic merge patches say.
 //!
-//! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
+//! Invariant: kinds, types and the fields of a type are sorted by their names, as in the file.
 
 use std::sync::LazyLock;
 
-/// The shapes of the built-in kinds; read when the first object is decoded, not when the server
-/// starts.
+/// The shapes of the built-in kinds. Parsed when the first object is decoded, so that the server
+/// starts fast.
 pub(crate) static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("shapes.txt")));
 
@@ -19,18 +19,18 @@ pub(crate) const OBJECT_META: &str = "meta.v1.ObjectMeta";
 /// All shapes.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// Version and kind, as in `apps/v1` and `Deployment`, and the name of the type.
+    /// Version and kind, such as `apps/v1` and `Deployment`, with the name of the type.
     kinds: Vec<((&'static str, &'static str), &'static str)>,
     types: Vec<Type>,
 }
 
-/// A struct of Go.
+/// A Go struct.
 #[derive(Debug)]
 pub(crate) struct Type {
     /// Its name, as in `core.v1.PodSpec`.
     name: &'static str,
     pub(crate) fields: Vec<Field>,
-    /// Whether a value of it is applied as a whole, and not field by field.
+    /// Whether server-side apply replaces a value of the type as a whole, and not field by field.
     pub(crate) atomic: bool,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Field {
     /// Its name in JSON.
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// The embedded structs that Go holds it in, joined by dots; mostly none.
+    /// The embedded Go structs that hold the field, joined by dots; usually empty.
     pub(crate) inline: &'static str,
     pub(crate) merging: Merging,
     pub(crate) patching: Patching,
-    /// Whether Go writes it also where it is empty.
+    /// Whether Go writes the field even if it is empty.
     pub(crate) always: bool,
-    /// What it is where it is left out, if that is a text.
+    /// The default of a string field.
     pub(crate) default: Option<&'static str>,
 }
 
@@ -54,34 +54,33 @@ pub(crate) struct Field {
 #[derive(Debug, Default)]
 pub(crate) struct Merging {
     pub(crate) list: Listing,
-    /// Whether a map or struct is applied as a whole; if nothing is said, the type decides.
+    /// Whether a map or struct is applied as a whole. If `None`, the type decides.
     pub(crate) atomic: Option<bool>,
 }
 
-/// How a value merges with the one of a strategic merge patch.
+/// How a value merges in a strategic merge patch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Patching {
-    /// `merge` or `replace`; nothing where Kubernetes says nothing. That keys are retained is the
-    /// business of those who make patches.
+    /// `merge`, `replace`, or empty if Kubernetes names none. `retainKeys` is left out, because
+    /// only the author of a patch uses it.
     pub(crate) strategy: &'static str,
-    /// The field that tells the items of a list apart; may be empty.
+    /// The field that identifies the items of a list; may be empty.
     pub(crate) key: &'static str,
 }
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 #[derive(Debug, Default)]
 pub(crate) enum Listing {
-    /// Not at all: the list is applied as a whole.
+    /// The list is applied as a whole.
     #[default]
     Atomic,
     /// By their values.
     Set,
-    /// By these fields of theirs.
+    /// By the values of these fields.
     Keyed(Vec<&'static str>),
 }
 
-/// What a value has to be. Those with a text have the name that Go gives the type there, if it
-/// gives one.
+/// The type of a value. The strings are the names of Go types, or empty for unnamed types.
 #[derive(Debug)]
 pub(crate) enum Shape {
     String(&'static str),
@@ -90,11 +89,11 @@ pub(crate) enum Shape {
     Int64(&'static str),
     Float(&'static str),
     List(&'static str, Box<Shape>),
-    /// A name, the type of the keys, and the shape of the values.
+    /// The name of the Go type, the type of the keys, and the shape of the values.
     Map(&'static str, &'static str, Box<Shape>),
-    /// Bytes: in base64, or as a list of numbers.
+    /// Bytes, as base64 or as a list of numbers.
     Bytes,
-    /// One of such numbers; no field is one.
+    /// One byte of such a list. No field has this shape.
     Byte,
     Time,
     MicroTime,
@@ -103,22 +102,22 @@ pub(crate) enum Shape {
     Any,
     /// An `OpenAPI` schema, or a list of them.
     Schemas,
-    /// An `OpenAPI` schema, or a flag.
+    /// An `OpenAPI` schema, or a boolean.
     SchemaOrBool,
-    /// An `OpenAPI` schema, or a list of texts.
+    /// An `OpenAPI` schema, or a list of strings.
     SchemaOrTexts,
-    /// A struct, by its name.
+    /// A struct, by the name of its type.
     Struct(&'static str),
 }
 
 impl Table {
-    /// The name of the type of a kind.
+    /// Returns the name of the type of a kind.
     pub(crate) fn kind(&self, version: &str, kind: &str) -> Option<&'static str> {
         let found = self.kinds.binary_search_by(|(key, _)| key.cmp(&(version, kind))).ok()?;
         Some(self.kinds[found].1)
     }
 
-    /// A type by its name.
+    /// Returns a type by its name.
     pub(crate) fn get(&self, name: &str) -> &Type {
         let found = self.types.binary_search_by(|candidate| candidate.name.cmp(name));
         &self.types[found.expect("a type that a shape names must be in the file")]
@@ -158,7 +157,7 @@ impl Table {
 impl Merging {
     fn parse(words: &[&'static str]) -> Self {
         let keys = |list: &'static str| Listing::Keyed(list.split(',').collect());
-        // Lists of which only the old patches know how they merge do so in apply, too.
+        // Lists with markers only for strategic merge patches merge the same way in apply.
         let patched = || match said(words, "patch:") {
             Some("merge" | "merge,retainKeys") => {
                 said(words, "mergekey:").map_or(Listing::Set, keys)
@@ -186,20 +185,19 @@ impl Patching {
     }
 }
 
-/// What the word with this prefix says.
+/// Returns the rest of the word with this prefix.
 fn said(words: &[&'static str], prefix: &str) -> Option<&'static str> {
     words.iter().find_map(|word| word.strip_prefix(prefix))
 }
 
 impl Type {
-    /// A field by its name in JSON. Capital and small letters are not the same, as they are not for
-    /// the real server.
+    /// Returns a field by its JSON name. Names are case-sensitive, as on the real server.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
         Some(&self.fields[found])
     }
 
-    /// Its name in Go without the package, as in `PodSpec`.
+    /// Returns the Go name without the package, such as `PodSpec`.
     pub(crate) fn struct_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
@@ -234,7 +232,7 @@ impl Shape {
         }
     }
 
-    /// What Go's reflection calls the type, as in `slice`.
+    /// Returns the `reflect.Kind` of the type, such as `slice`.
     pub(crate) fn go_kind(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -249,7 +247,7 @@ impl Shape {
         }
     }
 
-    /// The type as Go shows it, as in `[]v1.Container`.
+    /// Returns the type as Go prints it, such as `[]v1.Container`.
     pub(crate) fn go_type(&self) -> String {
         let named = |name: &str, or: &str| if name.is_empty() { or } else { name }.to_owned();
         match self {
@@ -273,13 +271,13 @@ impl Shape {
             Self::Schemas => "v1.JSONSchemaPropsOrArray".to_owned(),
             Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),
             Self::SchemaOrTexts => "v1.JSONSchemaPropsOrStringArray".to_owned(),
-            // The group is part of a package's path and not of its name.
+            // Go prints the name of the package without the group, which is only in its path.
             Self::Struct(name) => name.split_once('.').map_or(*name, |(_, shown)| shown).to_owned(),
         }
     }
 }
 
-/// Whether it is the name of a type, and not the beginning of a list or map whose items have one.
+/// Whether the text is the name of a type, and not a list or map of a named type.
 fn is_name(text: &str) -> bool {
     !text.starts_with(['[', '{'])
 }

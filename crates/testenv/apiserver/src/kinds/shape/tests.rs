@@ -1,4 +1,4 @@
-//! Decoding of built-in kinds, beside what a real server was seen to do.
+//! Decoding of built-in kinds, compared with recordings of a real server.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -7,19 +7,19 @@ use serde_json::json;
 use super::*;
 use crate::kinds::builtin;
 
-/// A body that was sent to a real server, and what it said.
+/// A body that was sent to a real server, and its response.
 #[derive(Deserialize)]
 struct Observed {
     path: String,
     sent: Value,
-    /// What stood behind "cannot be handled as a …: ".
+    /// The error text after "cannot be handled as a …: ".
     refused: Option<String>,
-    /// The paths of unknown fields that it warned of.
+    /// The paths of unknown fields in its warnings.
     #[serde(default)]
     unknown: Vec<String>,
 }
 
-/// An object that was created on a real server, and what became of it.
+/// An object that was created on a real server, and the object in its response.
 #[derive(Deserialize)]
 struct Created {
     path: String,
@@ -27,7 +27,7 @@ struct Created {
     answer: Value,
 }
 
-/// The built-in kind whose collection is at a path.
+/// Returns the built-in kind with its collection at a path.
 fn kind_at(path: &str) -> Kind {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let group = if parts[0] == "api" { "" } else { parts[1] };
@@ -45,7 +45,7 @@ fn decode(kind: &Kind, object: &mut Value) -> Result<Vec<String>, String> {
     decode_builtin(kind, &kind.storage().name, object)
 }
 
-/// An object without the fields that are null, which decoding takes away.
+/// Returns an object without null fields, which decoding removes.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -157,7 +157,7 @@ fn body_that_is_no_object_is_refused() {
     assert_eq!(refused, Err(expected.to_owned()));
 }
 
-/// Any JSON, with the names of fields that take a walk somewhere.
+/// Generates any JSON, with field names that exist in the shapes.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

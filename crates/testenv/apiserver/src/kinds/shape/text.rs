@@ -1,4 +1,4 @@
-//! Texts that stand for something else: bytes and quantities.
+//! Strings that encode other values: bytes and quantities.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ const FORMAT: &str = "quantities must match the regular expression \
                       '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
-/// Checks that a text is base64 with its padding; the error names the byte that Go's decoder names.
+/// Checks that a string is padded base64. The error names the same byte as Go's decoder.
 pub(super) fn check_base64(text: &str) -> Result<(), String> {
     match corrupt_at(text.as_bytes()) {
         None => Ok(()),
@@ -14,10 +14,10 @@ pub(super) fn check_base64(text: &str) -> Result<(), String> {
     }
 }
 
-/// Where a text stops being base64. Line breaks do not count.
+/// Returns the index at which a string stops being base64. Line breaks are ignored.
 fn corrupt_at(bytes: &[u8]) -> Option<usize> {
     let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    // The place of the first byte from there on that is no line break.
+    // The index of the next byte that is not a line break.
     let next = |from: usize| (from..bytes.len()).find(|&at| !is_break(&bytes[at]));
     let (mut at, mut digits) = (0, 0);
     while let Some(&byte) = bytes.get(at) {
@@ -30,7 +30,7 @@ fn corrupt_at(bytes: &[u8]) -> Option<usize> {
                 return match next(at + 1) {
                     None => Some(bytes.len()),
                     Some(second) if bytes[second] == b'=' => next(second + 1),
-                    // Go names the place before the one that should have been padding.
+                    // Go names the index before the byte that should have been padding.
                     Some(other) => Some(other - 1),
                 };
             }
@@ -41,7 +41,7 @@ fn corrupt_at(bytes: &[u8]) -> Option<usize> {
     (digits > 0).then(|| bytes.len() - digits)
 }
 
-/// Checks that a value is a quantity: a text, or a number as it stands.
+/// Checks that a value is a quantity: a string or a number.
 pub(super) fn check_quantity(value: &Value) -> Result<(), String> {
     let outcome = match value {
         Value::String(text) => check_quantity_text(text.trim()),

@@ -1,19 +1,20 @@
-//! Times, and what Go says about texts that are none.
+//! Parsing of times, with Go's errors for malformed ones.
 //!
-//! Go reads a time along a layout, an example that has the same form, and says how far it got.
+//! Go parses a time with a layout, an example of the same form. Its error says at which part of the
+//! layout parsing failed.
 
 use std::fmt::Write as _;
 
-/// The layout of most times, with any number of digits behind the seconds, or none.
+/// The layout of most times. Any number of fractional digits may follow the seconds.
 pub(super) const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 
-/// The layout of times with microseconds, which have six digits behind the seconds.
+/// The layout of times with microseconds, with six fractional digits.
 pub(super) const MICROSECONDS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// What all layouts start with. `15` is the hour, which alone may have a single digit.
+/// The common start of all layouts. `15` is the hour, the only part that may have a single digit.
 const PARTS: [&str; 11] = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
 
-/// Checks that a text is a time of that layout; the error is Go's.
+/// Checks that a string matches the layout. The error is Go's.
 pub(super) fn check(text: &str, layout: &str) -> Result<(), String> {
     let mut reader = Reader { text, rest: text.as_bytes(), layout };
     let mut numbers = [0; 11];
@@ -39,7 +40,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads what one part of the layout stands for: its own sign, or a number of its length.
+    /// Parses one part of the layout: a literal, or a number of at most its length.
     fn part(&mut self, part: &str) -> Result<u32, String> {
         let most = part.len();
         let length = self.rest.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
@@ -73,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the digits behind the seconds.
+    /// Parses the fractional seconds.
     fn fraction(&mut self) -> Result<(), String> {
         let has_point = matches!(self.rest.first(), Some(b'.' | b','));
         let digits = self.rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
@@ -88,7 +89,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads `Z`, or an offset such as `+02:00`.
+    /// Parses `Z`, or an offset such as `+02:00`.
     fn zone(&mut self) -> Result<(), String> {
         match self.rest {
             [b'Z', rest @ ..] => self.rest = rest,
@@ -98,7 +99,7 @@ impl Reader<'_> {
                 if hour[2] != b':' || !are_digits {
                     return Err(self.unread("Z07:00"));
                 }
-                // Go's limits are as generous as this.
+                // Go's limits are this loose.
                 if number(hours) > 24 {
                     return Err(self.failed("time zone offset hour out of range"));
                 }
@@ -137,8 +138,7 @@ fn days(year: u32, month: u32) -> u32 {
     }
 }
 
-/// A text in quotes, as errors about times have it: everything that is not printable ASCII is shown
-/// as bytes.
+/// Quotes a string as Go's time errors do: bytes that are not printable ASCII are escaped.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {

@@ -1,13 +1,13 @@
-//! The way of an object through its shape: what Go's decoder does with a body and a struct.
+//! Decodes an object by its shape, as Go's decoder decodes a body into a struct.
 //!
-//! Go names a value in two ways. A field that is not known has its path in JSON, with keys and
-//! places in lists. A value of a wrong type has the innermost struct, and the names of fields on
-//! the way to it, those of embedded structs among them and no keys or places. The first wrong value
-//! is told when all is read; but a type that decodes itself (a time, a quantity, a schema in a
-//! schema) ends the walk at once.
+//! Go names a value in two ways. An unknown field is reported by its JSON path, with map keys and
+//! list indices. A value of a wrong type is reported by the innermost struct and the names of the
+//! fields on the way to it, including those of embedded structs, without keys and indices. The
+//! first wrong value is reported after everything is read. But an error in a type with its own
+//! decoder (a time, a quantity, a schema within a schema) ends the walk at once.
 //!
-//! Objects that strategic merge patches make are converted rather than decoded, with the
-//! [`Words`] of another part of the real server.
+//! The result of a strategic merge patch is converted instead of decoded, with the error texts of
+//! another part of the real server ([`Words`]).
 
 use std::fmt::Write as _;
 
@@ -18,18 +18,18 @@ use serde_json::{Map, Value};
 use super::table::{Field, Shape, Table, Type};
 use super::{text, time};
 
-/// How many unknown fields are told at most.
+/// The limit on unknown fields that are reported.
 const MOST: usize = 100;
 
-/// The type of an `OpenAPI` schema, which types that decode themselves are made of.
+/// The type of an `OpenAPI` schema, which types with their own decoder contain.
 const SCHEMA: Shape = Shape::Struct("apiextensions.v1.JSONSchemaProps");
 
-/// Whose words tell what is wrong.
+/// The decoder whose error texts are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
-    /// Those of Go's decoder of JSON.
+    /// Go's JSON decoder.
     Decoder,
-    /// Those of apimachinery's converter.
+    /// The converter of apimachinery.
     Converter,
 }
 
@@ -37,23 +37,23 @@ enum Words {
 pub(super) struct Walk<'a> {
     table: &'a Table,
     words: Words,
-    /// The paths of fields that are not known.
+    /// The paths of unknown fields.
     unknown: Vec<String>,
-    /// The path in JSON of what is looked at.
+    /// The JSON path of the current value.
     path: String,
-    /// The names of the fields on the way to it, as Go tells them.
+    /// The names of the fields on the way to it, as in Go's errors.
     stack: String,
     /// The innermost struct on the way to it.
     owner: &'static str,
-    /// Whether it is inside of a type that decodes itself: the struct stays, and nobody hears of
-    /// unknown fields.
+    /// Whether the value is inside a type with its own decoder: then `owner` does not change, and
+    /// unknown fields are not reported.
     inside: bool,
-    /// What is wrong with the first wrong value.
+    /// The error of the first wrong value.
     wrong: Option<String>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that is at its beginning.
+    /// Returns a walk for decoding.
     pub(super) fn new(table: &'a Table) -> Self {
         Self {
             table,
@@ -67,13 +67,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The same for an object that a strategic merge patch made.
+    /// Returns a walk for the result of a strategic merge patch.
     pub(super) fn converting(table: &'a Table) -> Self {
         Self { words: Words::Converter, ..Self::new(table) }
     }
 
-    /// Takes an object of the named type through its shape, and returns the paths of unknown
-    /// fields.
+    /// Decodes an object of the named type, and returns the paths of unknown fields.
     pub(super) fn run(
         mut self,
         name: &'static str,
@@ -83,7 +82,7 @@ impl<'a> Walk<'a> {
         self.wrong.map_or(Ok(self.unknown), Err)
     }
 
-    /// Looks at a value that is not null. An error ends the walk.
+    /// Decodes a value that is not null. An error ends the walk.
     fn value(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
         match (shape, &mut *value) {
             (Shape::Any, _)
@@ -92,7 +91,7 @@ impl<'a> Walk<'a> {
             | (Shape::Float(_), Value::Number(_)) => {}
             (Shape::Int32(_), Value::Number(number)) if is_int32(number) => {}
             (Shape::Int64(_), Value::Number(number)) if number.is_i64() => {}
-            // The converter cuts off what does not fit.
+            // The converter truncates numbers that do not fit.
             (Shape::Int32(_), Value::Number(number))
                 if self.words == Words::Converter && number.is_i64() =>
             {
@@ -124,9 +123,9 @@ impl<'a> Walk<'a> {
                 self.itself(&Shape::List("", Box::new(Shape::String(""))), value)?;
             }
             (Shape::SchemaOrBool, _) => return Err("boolean or JSON schema expected".to_owned()),
-            // Whatever else it is becomes a schema that is not there.
+            // Go decodes anything else into an empty schema.
             (Shape::Schemas | Shape::SchemaOrTexts, other) => *other = Value::Null,
-            // These decode themselves, into something with another name.
+            // Their own decoders name another type in errors.
             (Shape::Time | Shape::MicroTime, other) => {
                 return Err(self.undecoded(&Shape::String(""), other));
             }
@@ -139,7 +138,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The fields of a struct.
+    /// Decodes the fields of a struct.
     fn fields(&mut self, of: &Type, fields: &mut Map<String, Value>) -> Result<(), String> {
         let (path, stack, owner) = (self.path.len(), self.stack.len(), self.owner);
         let mut is_clean = true;
@@ -194,8 +193,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// An item of a list or a value of a map: there it stays if it is null, and is what Go has for
-    /// nothing.
+    /// Decodes an item of a list or a value of a map. A null becomes the zero value of its type.
     fn element(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
         if !value.is_null() {
             return self.value(shape, value);
@@ -204,8 +202,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A value whose type decodes itself by what it is made of: what is wrong in there ends the
-    /// walk.
+    /// Decodes a value with a decoder of its own, into its parts. An error ends the walk.
     fn itself(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
         let outside = (self.inside, self.wrong.take(), self.words, self.stack.clone());
         if self.words == Words::Converter {
@@ -220,7 +217,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Line breaks are allowed in base64, and are not there any more when it is written again.
+    /// Checks bytes, and removes the line breaks that base64 may have.
     fn bytes(&mut self, bytes: &mut String) {
         match text::check_base64(bytes) {
             Ok(()) => bytes.retain(|c| c != '\r' && c != '\n'),
@@ -240,14 +237,14 @@ impl<'a> Walk<'a> {
         }
         let mut path = self.path.clone();
         push(&mut path, name);
-        // A key with a dot in it may make two places look alike.
+        // A key with a dot can give two fields the same path.
         if !self.unknown.contains(&path) {
             self.unknown.push(path);
         }
     }
 
-    /// A value that a type cannot decode itself from. The converter hands it over without saying
-    /// where it comes from.
+    /// Returns the error of a type's own decoder. The converter calls that decoder without the path
+    /// of the value.
     fn undecoded(&mut self, shape: &Shape, value: &Value) -> String {
         if self.words == Words::Converter {
             self.words = Words::Decoder;
@@ -263,7 +260,7 @@ impl<'a> Walk<'a> {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            // Only where an integer is wanted is the number itself worth telling.
+            // Only the errors for integers contain the number itself.
             Value::Number(number)
                 if matches!(shape, Shape::Int32(_) | Shape::Int64(_) | Shape::Byte) =>
             {
@@ -283,10 +280,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether Go leaves a field out of JSON: a list or map that is empty, unless its tag says
-/// otherwise.
+/// Whether Go omits a field from JSON: an empty list or map, unless its tag says otherwise.
 fn is_left_out(field: &Field, value: &Value) -> bool {
-    // No managers at all is how clients say that the managers are to be forgotten.
+    // Clients send empty managed fields to clear them.
     if field.always || field.name == "managedFields" {
         return false;
     }
@@ -297,7 +293,7 @@ fn is_left_out(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// What the converter says about a value of a wrong type.
+/// Returns the converter's error for a value of a wrong type.
 fn unconverted(shape: &Shape, value: &Value) -> String {
     let found = match value {
         Value::Null => "invalid",
@@ -312,7 +308,7 @@ fn unconverted(shape: &Shape, value: &Value) -> String {
         (Shape::Struct(_), _) => format!("cannot restore struct from: {found}"),
         (Shape::List(..) | Shape::Bytes, _) => format!("cannot restore slice from {found}"),
         (Shape::Map(..), _) => format!("cannot restore map from {found}"),
-        // What Go could convert, if it were allowed to.
+        // Go could convert these, but the converter does not allow it.
         (Shape::String(_), "int64") | (Shape::Int32(_) | Shape::Int64(_), "float64") => {
             format!("cannot convert {found} to {}", shape.go_type())
         }
@@ -320,14 +316,14 @@ fn unconverted(shape: &Shape, value: &Value) -> String {
     }
 }
 
-/// The low bits of a whole number, which are what Go makes of one that is too large.
+/// Returns the low bits of an integer, to which Go truncates one that is too large.
 fn wrapped(number: &serde_json::Number) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "Go truncates it, too")]
     let low = number.as_i64().unwrap_or(0) as i32;
     low.into()
 }
 
-/// Adds a name to a path; nothing adds nothing.
+/// Appends a name to a path. An empty name adds nothing.
 fn push(path: &mut String, name: &str) {
     if !path.is_empty() && !name.is_empty() {
         path.push('.');
@@ -339,15 +335,14 @@ fn is_int32(number: &serde_json::Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// Bytes that were given as numbers, in the form that they are kept in. Those that are none have
-/// been told already.
+/// Encodes bytes that were sent as numbers. Items that are not bytes have been reported already.
 fn in_base64(items: &[Value]) -> Value {
     let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
     let bytes: Vec<u8> = items.iter().filter_map(byte).collect();
     BASE64_STANDARD.encode(bytes).into()
 }
 
-/// What Go has where nothing was given.
+/// Returns Go's zero value of a type.
 fn nothing(shape: &Shape) -> Value {
     match shape {
         Shape::String(_) | Shape::Bytes => "".into(),

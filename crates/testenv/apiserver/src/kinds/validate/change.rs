@@ -1,27 +1,27 @@
-//! Which fields of a value an update has changed.
+//! The fields that an update has changed.
 //!
-//! Values are compared as Go compares them: a field that is missing and one that is empty are the
-//! same, and so are quantities of the same amount. A pointer to an empty value cannot be told from
-//! none here, so a change from one to the other is accepted.
+//! Values are compared as in Go: a missing field equals an empty one, and quantities are compared
+//! by amount. A pointer to an empty value cannot be distinguished from nil here, so a change from
+//! one to the other is accepted.
 
 use serde_json::{Map, Value};
 
 use crate::kinds::defaults::Quantity;
 
-/// Fields with a map whose keys are up to the user: an entry that is empty is not none.
+/// Fields that hold maps with keys of the user's choice: an empty entry counts as present.
 const MAPS: [&str; 6] =
     ["annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector"];
 
-/// Fields that are, or consist of, quantities.
+/// Fields that are quantities, or contain them.
 const AMOUNTS: [&str; 6] = ["capacity", "divisor", "limits", "overhead", "requests", "sizeLimit"];
 
-/// Words about a spec with the fields that have changed. The real server shows a diff there.
+/// Appends the changed fields of the spec to an error text. The real server shows a diff there.
 pub(super) fn with_names(words: &str, fields: &[&str]) -> String {
     let named: Vec<String> = fields.iter().map(|field| format!("spec.{field}")).collect();
     format!("{words}\nchanged: {}", named.join(", "))
 }
 
-/// The fields of two objects that differ, but for those that may.
+/// Returns the fields that differ between two objects, except for those in `free`.
 pub(super) fn changed<'a>(
     old: &'a Value,
     new: &'a Value,
@@ -42,7 +42,7 @@ pub(super) fn is_same_field(one: &Value, other: &Value, name: &str) -> bool {
     if AMOUNTS.contains(&name) { is_same_amount(one, other) } else { is_same(one, other) }
 }
 
-/// Whether two values are the same to Go.
+/// Whether Go considers the two values equal.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (one, other) if one == other => true,
@@ -55,7 +55,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether two quantities, or maps of them, are of the same amounts.
+/// Whether two quantities, or maps of them, have the same amounts.
 fn is_same_amount(one: &Value, other: &Value) -> bool {
     match (one.as_object(), other.as_object()) {
         (Some(ones), Some(others)) => {
@@ -70,7 +70,7 @@ fn is_same_amount(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What Go leaves out of JSON, or could.
+/// Whether the value is empty in Go's sense, so that `omitempty` could drop it.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

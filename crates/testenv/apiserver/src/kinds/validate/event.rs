@@ -1,4 +1,4 @@
-//! Checks of events, which are old or new: a new one says when it happened.
+//! Validation of events. An event with an `eventTime` is a new one.
 
 use serde_json::{Value, json};
 
@@ -6,17 +6,17 @@ use super::values::text;
 use crate::field_error::FieldError;
 use crate::kind::Kind;
 
-/// The longest texts of a new event.
+/// The length limits of a new event's fields.
 const LIMITS: [(&str, usize); 4] =
     [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)];
 
-/// What the real server says about a qualified name that is empty, besides that it is required.
+/// The real server's second error for an empty qualified name, besides "required".
 const NO_NAME: &str = "name part must be non-empty";
 const NOT_A_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
      with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// Checks an event. One that comes in through `events.k8s.io` must be new.
+/// Validates an event. Through `events.k8s.io`, only new ones are accepted.
 pub(super) fn event(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     let strict = kind.group == "events.k8s.io";
     let namespace = text(&object["metadata"], "namespace").unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) fn event(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A new event says who reports it, what was done and why.
+/// Checks that a new event names its reporter, the action and the reason.
 fn new_event(object: &Value, controller: &str, errors: &mut Vec<FieldError>) {
     if text(object, "reportingComponent").is_none() {
         errors.push(FieldError::required(controller, ""));
@@ -64,7 +64,7 @@ fn new_event(object: &Value, controller: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The new group wants new events only, without the fields of old ones.
+/// Rejects old events, and the fields of old events in new ones.
 fn strictly(object: &Value, new: bool, errors: &mut Vec<FieldError>) {
     if !new {
         errors.push(FieldError::required("eventTime", ""));

@@ -1,7 +1,6 @@
-//! Which fields of an object keep the values that they were created with, in the words of the real
-//! server.
+//! Fields that must keep their values after creation, with the errors of the real server.
 //!
-//! What counts as a change is said in [`change`](super::change).
+//! [`change`](super::change) decides what counts as a change.
 
 use serde_json::{Value, json};
 
@@ -11,14 +10,14 @@ use super::pod;
 use crate::field_error::{FieldError, go_value};
 use crate::kind::{Kind, Origin};
 
-/// What the real server says of most fields.
+/// The error text for most fields.
 const FIXED: &str = "field is immutable";
 
-/// The same for the content of config maps and secrets.
+/// The error text for the content of config maps and secrets.
 const FIXED_IF_SET: &str = "field is immutable when `immutable` is set";
 
-/// What is wrong with a change of an object, and whether the real server says it before it says
-/// what is wrong with the new object itself.
+/// Validates the change of an object. The second value is true if the real server lists these
+/// errors before those of the new object itself.
 pub(super) fn errors(kind: &Kind, old: &Value, new: &Value) -> (Vec<FieldError>, bool) {
     let mut errors = Vec::new();
     if kind.origin != Origin::BuiltIn {
@@ -68,7 +67,7 @@ pub(super) fn errors(kind: &Kind, old: &Value, new: &Value) -> (Vec<FieldError>,
     (errors, comes_first)
 }
 
-/// A field that keeps its value.
+/// Checks that a field keeps its value.
 fn fixed(old: &Value, new: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
     if !is_same_field(old, new, field) {
         let value = &new[field];
@@ -77,7 +76,7 @@ fn fixed(old: &Value, new: &Value, field: &str, path: &str, errors: &mut Vec<Fie
     }
 }
 
-/// A label selector with its fields in the order in which Go has them.
+/// Formats a label selector with its fields in Go's order.
 fn go_selector(selector: &Value) -> String {
     let Some(fields) = selector.as_object() else { return go_value(selector) };
     let parts = ["matchLabels", "matchExpressions"].into_iter().filter_map(|name| {
@@ -87,7 +86,7 @@ fn go_selector(selector: &Value) -> String {
     format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
 }
 
-/// The content of a config map or secret that is marked as immutable; so is the mark.
+/// Checks that an immutable config map or secret keeps its content, and stays immutable.
 fn content(old: &Value, new: &Value, fields: &[&str], errors: &mut Vec<FieldError>) {
     if old["immutable"] != true {
         return;
@@ -102,7 +101,8 @@ fn content(old: &Value, new: &Value, fields: &[&str], errors: &mut Vec<FieldErro
     }
 }
 
-/// A service keeps its address, unless it is only a name, or becomes one or another one.
+/// Checks that a service keeps its addresses, unless it is or becomes an external name, or stays
+/// headless.
 fn addresses(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let is_name = |spec: &Value| spec["type"] == "ExternalName";
     let is_headless = |spec: &Value| spec["clusterIPs"] == json!(["None"]);
@@ -119,14 +119,14 @@ fn addresses(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
         errors.push(refused(0, "primary clusterIP can not be unset"));
         return;
     }
-    // One that is added or released is another matter than one that changes.
+    // Adding or releasing a second address is allowed; changing one is not.
     let compared = if old.len() == new.len() { old.len() } else { old.len().min(1) };
     for index in (0..compared).filter(|&index| old[index] != new[index]) {
         errors.push(refused(index, "may not change once set"));
     }
 }
 
-/// Most of a stateful set was used to make its pods and claims.
+/// Checks that an update of a stateful set only changes the fields that may change.
 fn stateful_set(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     const FREE: [&str; 7] = [
         "replicas",
@@ -147,8 +147,8 @@ fn stateful_set(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A job counts the pods of one template. That of a suspended job may change in part, which is not
-/// checked.
+/// Checks the immutable fields of a job. A suspended job may change parts of its template, which is
+/// not checked.
 fn job(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if new["completionMode"] != "Indexed" {
         fixed(old, new, "completions", "spec.completions", errors);
@@ -167,7 +167,7 @@ fn job(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A claim keeps its spec; only one that is bound may ask for more.
+/// Checks that a claim keeps its spec. Only a bound claim may request more storage.
 fn claim(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let is_bound = new["status"]["phase"] == "Bound";
     let (old_spec, new_spec) = (&old["spec"], &new["spec"]);

@@ -1,4 +1,4 @@
-//! Checks of a pod spec, in a pod or in a template.
+//! Validation of a pod spec, in a pod or in a template.
 
 use serde_json::{Value, json};
 
@@ -6,18 +6,18 @@ use super::change::{changed, with_names};
 use super::values::text;
 use crate::field_error::FieldError;
 
-/// What the name of a container must look like.
+/// The error for a malformed container name.
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
                      start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
                      validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// The longest name of a container.
+/// The longest container name.
 const LABEL_MAX: usize = 63;
 
 /// What a pod does when a container ends.
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 
-/// Checks a pod spec that is found at `path`.
+/// Validates the pod spec at `path`.
 pub(super) fn pod_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut names: Vec<&str> = Vec::new();
     let volumes: Vec<&str> =
@@ -50,7 +50,7 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
                          tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 \
                          if it was previously negative)";
 
-/// Checks a change of the spec of a pod. The new spec is valid.
+/// Validates a change of the spec of a pod. The new spec itself is valid.
 pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if old == new {
         return;
@@ -61,7 +61,7 @@ pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>
             errors.push(FieldError::forbidden(format!("spec.{field}"), detail));
             return;
         }
-        // As on the real server, which has said so of the new spec already.
+        // The real server repeats this error, which it has listed for the new spec already.
         for (index, container) in list(new, field).iter().enumerate() {
             if text(container, "image").is_none() {
                 errors.push(FieldError::required(format!("spec.{field}[{index}].image"), ""));
@@ -86,14 +86,14 @@ pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>
     }
 }
 
-/// How a deadline may not change.
+/// A forbidden change of a deadline.
 enum Deadline {
-    /// Nothing else is looked at then.
+    /// No other fields are checked then.
     Raised,
     Unset,
 }
 
-/// A deadline may be set once, and come closer.
+/// Checks a deadline: it may be set once, and then only decrease.
 fn deadline(old: &Value, new: &Value) -> Option<(FieldError, Deadline)> {
     let refused = |detail: &str| FieldError::invalid("spec.activeDeadlineSeconds", new, detail);
     match (old.as_i64(), new.as_i64()) {
@@ -108,7 +108,7 @@ fn deadline(old: &Value, new: &Value) -> Option<(FieldError, Deadline)> {
     }
 }
 
-/// A toleration stays, but for its seconds.
+/// Checks that tolerations are kept, except for their seconds.
 fn tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let stays = |held: &Value| {
         list(new, "tolerations")
@@ -121,7 +121,7 @@ fn tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A gate can only be taken away.
+/// Checks that scheduling gates are only removed.
 fn gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     let held: Vec<_> = list(old, "schedulingGates").iter().map(|gate| &gate["name"]).collect();
     for (index, gate) in list(new, "schedulingGates").iter().enumerate() {
@@ -135,7 +135,7 @@ fn gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The new spec with the old values of everything that may change.
+/// Returns the new spec with the old values of all fields that may change.
 fn with_updatable(old: &Value, new: &Value) -> Value {
     let mut compared = new.clone();
     for field in ["containers", "initContainers"] {
@@ -152,7 +152,8 @@ fn with_updatable(old: &Value, new: &Value) -> Value {
     if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && new[grace] == 1 {
         keep(grace);
     }
-    // Whoever holds a pod back may decide where it goes; how is not checked.
+    // A pod with scheduling gates may change where it is scheduled. The change itself is not
+    // checked.
     if !list(old, "schedulingGates").is_empty() {
         keep("nodeSelector");
         compared["affinity"]["nodeAffinity"] = old["affinity"]["nodeAffinity"].clone();
@@ -160,7 +161,8 @@ fn with_updatable(old: &Value, new: &Value) -> Value {
     compared
 }
 
-/// A container has a name and an image, its ports have numbers, and what it mounts exists.
+/// Checks that a container has a name and an image, that its ports have numbers, and that its
+/// mounts have volumes.
 fn container(container: &Value, path: &str, volumes: &[&str], errors: &mut Vec<FieldError>) {
     match text(container, "name") {
         None => errors.push(FieldError::required(format!("{path}.name"), "")),
@@ -189,7 +191,7 @@ fn container(container: &Value, path: &str, volumes: &[&str], errors: &mut Vec<F
     }
 }
 
-/// The name of a container is a label.
+/// Checks that the name of a container is a label.
 fn container_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     let mut invalid = |detail: &str| {
         errors.push(FieldError::invalid(format!("{path}.name"), &json!(name), detail));

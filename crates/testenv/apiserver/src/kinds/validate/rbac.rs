@@ -1,4 +1,4 @@
-//! Roles and bindings: rules that say something, and subjects that can be somebody.
+//! Validation of RBAC roles and bindings.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::field_error::FieldError;
 use crate::metadata::NameRule;
 use crate::rbac::rule::GROUP;
 
-/// A role has rules that name verbs, and either resources or paths.
+/// Checks that a role has rules with verbs, and with either resources or paths.
 pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {
     for (at, rule) in items(object, "rules").enumerate() {
         policy_rule(rule, namespaced, &format!("rules[{at}]"), errors);
@@ -53,10 +53,10 @@ fn policy_rule(rule: &Value, namespaced: bool, path: &str, errors: &mut Vec<Fiel
     }
 }
 
-/// A binding names a role and its subjects.
+/// Checks that a binding names a role and valid subjects.
 pub(super) fn binding(object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {
     let role = &object["roleRef"];
-    // One that is not there is filled in.
+    // A missing group has a default.
     if let Some(group) = text(role, "apiGroup").filter(|group| *group != GROUP) {
         errors.push(FieldError::not_supported("roleRef.apiGroup", &json!(group), &[GROUP]));
     }
@@ -110,7 +110,7 @@ fn subject(subject: &Value, namespaced: bool, path: &str, errors: &mut Vec<Field
     }
 }
 
-/// A binding names the same role as long as it lives.
+/// Checks that a binding keeps its role.
 pub(crate) fn binding_update(old: &Value, new: &Value) -> Option<FieldError> {
     let role = |object: &Value| {
         let field = |name: &str| object["roleRef"][name].as_str().unwrap_or_default().to_owned();

@@ -1,15 +1,15 @@
-//! Reading the values of an object, and what several kinds check of them.
+//! Reading the values of an object, and the checks that several kinds share.
 
 use serde_json::Value;
 
 use crate::field_error::FieldError;
 
-/// A field that is a text and not empty.
+/// Returns a string field that is not empty.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A number that must not be negative, if it is there.
+/// Checks that a number is not negative, if it is present.
 pub(super) fn not_negative(value: &Value, field: &str, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(number) = value.get(field)
         && number.as_i64().is_some_and(|number| number < 0)

@@ -1,4 +1,4 @@
-//! Configurations of admission webhooks, in the words and the order of the real server.
+//! Validation of webhook configurations, with the texts and the order of the real server.
 
 use serde_json::{Value, json};
 
@@ -7,13 +7,13 @@ use crate::cel::Condition;
 use crate::field_error::FieldError;
 use crate::metadata::names;
 
-/// Versions of `AdmissionReview` that a webhook may take.
+/// The supported versions of `AdmissionReview`.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// How a URL must look.
+/// The form of a URL, for errors.
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// What is wrong with a configuration of either kind.
+/// Validates a configuration of either kind.
 pub(super) fn configuration(object: &Value, errors: &mut Vec<FieldError>) {
     let mut seen = Vec::new();
     for (index, hook) in list(object, "webhooks").iter().enumerate() {
@@ -61,7 +61,7 @@ fn webhook(hook: &Value, path: &str, errors: &mut Vec<FieldError>) {
     match_conditions(hook, &at("matchConditions"), errors);
 }
 
-/// A field that is a text, even if it is empty.
+/// Returns a string field, even if it is empty.
 fn text_or_empty<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field).and_then(Value::as_str)
 }
@@ -82,7 +82,7 @@ fn one_of(
     }
 }
 
-/// A name of at least three parts, so that no two authors choose the same.
+/// Checks that a name has at least three parts, so that names of different authors do not collide.
 fn qualified(name: &str, path: &str, errors: &mut Vec<FieldError>) {
     if name.is_empty() {
         errors.push(FieldError::required(path, ""));
@@ -118,7 +118,7 @@ fn rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     one_of(rule, "scope", path, &["*", "Cluster", "Namespaced"], errors);
 }
 
-/// A list that has a value, and no other beside `*`.
+/// Checks that a list is not empty, and that `*` stands alone.
 fn wildcard(rule: &Value, field: &str, what: &str, path: &str, errors: &mut Vec<FieldError>) {
     let values = list(rule, field);
     let field = format!("{path}.{field}");
@@ -144,7 +144,7 @@ fn resources(resources: &[Value], path: &str, errors: &mut Vec<FieldError>) {
             continue;
         }
         let Some((name, part)) = resource.split_once('/') else {
-            // Only the last one counts, as on the real server.
+            // As on the real server, only the last one counts.
             has_plain = resource != "*";
             continue;
         };
@@ -210,7 +210,7 @@ fn selector(selector: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What is wrong with the URL of a webhook.
+/// Validates the URL of a webhook.
 pub(crate) fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let mut invalid = |value: &str, detail: String| {
@@ -237,7 +237,7 @@ pub(crate) fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What is wrong with the service of a webhook.
+/// Validates the service of a webhook.
 pub(crate) fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for field in ["name", "namespace"] {
         if text(service, field).is_none() {
@@ -259,7 +259,7 @@ pub(crate) fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldE
     if !given.starts_with('/') {
         invalid("must start with a '/'");
     }
-    // As the real server does, the first character is skipped whatever it is.
+    // The real server skips the first character, whatever it is.
     let mut rest = given.chars();
     rest.next();
     let rest = rest.as_str();
@@ -314,7 +314,7 @@ fn review_versions(hook: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_review_versions(versions, path, &REVIEW_VERSIONS, errors);
 }
 
-/// Versions of reviews: each once, and one of them known.
+/// Checks review versions: no duplicates, and at least one known version.
 pub(crate) fn check_review_versions(
     versions: &[Value],
     path: &str,

@@ -1,4 +1,4 @@
-//! Checks of the kinds that make pods: numbers, selectors and templates.
+//! Validation of the kinds that create pods: numbers, selectors and templates.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use super::pod;
 use super::values::{not_negative, text};
 use crate::field_error::FieldError;
 
-/// Checks an object of the kind with that plural; other kinds have nothing to check.
+/// Validates an object of the kind with that plural. Other kinds have no checks.
 pub(super) fn workload(plural: &str, object: &Value, errors: &mut Vec<FieldError>) {
     let spec = &object["spec"];
     match plural {
-        // The real server speaks of a deployment for both.
+        // The real server says "deployment" for both.
         "deployments" | "replicasets" => replicated(spec, "deployment", errors),
         "statefulsets" => replicated(spec, "statefulset", errors),
-        // A daemon set without a selector is told only that it does not match.
+        // A daemon set without a selector only gets the mismatch error.
         "daemonsets" => selected(spec, "daemonset", errors),
         "replicationcontrollers" => replication_controller(spec, errors),
         "jobs" => {
@@ -27,7 +27,7 @@ pub(super) fn workload(plural: &str, object: &Value, errors: &mut Vec<FieldError
     }
 }
 
-/// A kind with a number of replicas and a selector.
+/// Validates a kind with replicas and a selector.
 fn replicated(spec: &Value, name: &str, errors: &mut Vec<FieldError>) {
     not_negative(spec, "replicas", "spec", errors);
     if spec.get("selector").is_none() {
@@ -36,7 +36,7 @@ fn replicated(spec: &Value, name: &str, errors: &mut Vec<FieldError>) {
     selected(spec, name, errors);
 }
 
-/// A kind whose pods run for ever and are found by a selector.
+/// Validates a kind with a selector and pods that restart always.
 fn selected(spec: &Value, name: &str, errors: &mut Vec<FieldError>) {
     let labels = &spec["template"]["metadata"]["labels"];
     match spec.get("selector") {
@@ -64,7 +64,7 @@ fn selected(spec: &Value, name: &str, errors: &mut Vec<FieldError>) {
     template_of_always(&spec["template"], errors);
 }
 
-/// The template of pods that run for ever.
+/// Validates the template of pods that restart always.
 fn template_of_always(template: &Value, errors: &mut Vec<FieldError>) {
     pod::pod_spec(&template["spec"], "spec.template.spec", errors);
     if let Some(policy) = text(&template["spec"], "restartPolicy")
@@ -75,7 +75,7 @@ fn template_of_always(template: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The selector of a replication controller is a plain map.
+/// Validates a replication controller, whose selector is a plain map.
 fn replication_controller(spec: &Value, errors: &mut Vec<FieldError>) {
     not_negative(spec, "replicas", "spec", errors);
     let selector =
@@ -96,7 +96,7 @@ fn replication_controller(spec: &Value, errors: &mut Vec<FieldError>) {
     template_of_always(&spec["template"], errors);
 }
 
-/// A cron job has a schedule of five fields, or one of the names such as `@daily`.
+/// Validates a cron job. Its schedule has five fields, or is a name such as `@daily`.
 fn cron_job(spec: &Value, errors: &mut Vec<FieldError>) {
     match text(spec, "schedule") {
         None => errors.push(FieldError::required("spec.schedule", "")),
@@ -126,7 +126,7 @@ fn cron_job(spec: &Value, errors: &mut Vec<FieldError>) {
     );
 }
 
-/// The template of pods that end.
+/// Validates the template of pods that run to completion.
 fn job_template(template: &Value, path: &str, errors: &mut Vec<FieldError>) {
     pod::pod_spec(&template["spec"], &format!("{path}.spec"), errors);
     if text(&template["spec"], "restartPolicy").is_none_or(|policy| policy == "Always") {
@@ -135,7 +135,7 @@ fn job_template(template: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The template does not make pods that the selector finds.
+/// Adds the error for a template with labels that the selector does not match.
 fn mismatch(labels: &Value, errors: &mut Vec<FieldError>) {
     let detail = "`selector` does not match template `labels`";
     errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
@@ -154,7 +154,7 @@ enum Requirement<'a> {
 }
 
 impl Requirement<'_> {
-    /// Whether it is true of these labels.
+    /// Whether the labels meet the requirement.
     fn holds(&self, labels: &Value) -> bool {
         let label = |key: &str| labels.get(key).and_then(Value::as_str);
         match self {
@@ -166,7 +166,7 @@ impl Requirement<'_> {
     }
 }
 
-/// The conditions of a label selector; none, with the errors told, if it is not a valid one.
+/// Parses a label selector. Adds its errors and returns `None` if it is invalid.
 fn parse<'a>(selector: &'a Value, errors: &mut Vec<FieldError>) -> Option<Vec<Requirement<'a>>> {
     let labels = selector.get("matchLabels").and_then(Value::as_object);
     let mut requirements: Vec<Requirement<'_>> = labels
@@ -183,7 +183,7 @@ fn parse<'a>(selector: &'a Value, errors: &mut Vec<FieldError>) -> Option<Vec<Re
     (errors.len() == before).then_some(requirements)
 }
 
-/// One expression of a label selector; none, with the error told, if it is not a valid one.
+/// Parses one expression of a label selector. Adds its error and returns `None` if it is invalid.
 fn requirement<'a>(
     expression: &'a Value,
     path: &str,

@@ -1,4 +1,4 @@
-//! Bindings: who has which role.
+//! RBAC bindings.
 
 mod columns;
 

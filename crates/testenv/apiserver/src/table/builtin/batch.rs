@@ -1,4 +1,4 @@
-//! Jobs, and what starts them by the clock.
+//! Jobs and cron jobs.
 
 mod columns;
 
@@ -11,10 +11,10 @@ use crate::table::cells::{
     selector_or_none, text,
 };
 
-/// The conditions that end a job, the more telling first. They are also the words for its status.
+/// The conditions that end a job, in order of precedence. They are also the texts of its status.
 const ENDS: [&str; 2] = ["Complete", "Failed"];
 
-/// The conditions of a job that goes on.
+/// The conditions of a job that has not ended.
 const STAGES: [&str; 3] = ["Suspended", "FailureTarget", "SuccessCriteriaMet"];
 
 pub(super) static JOBS: BuiltIn = BuiltIn::new(columns::JOBS, |object, now| {
@@ -75,7 +75,7 @@ fn completions(job: &Value) -> String {
     }
 }
 
-/// How long the job took, or has been running.
+/// Returns how long the job took, or has been running.
 fn duration(job: &Value, now: Now) -> String {
     let Some(start) = parse(&job["status"]["startTime"]) else { return String::new() };
     match parse(&job["status"]["completionTime"]) {

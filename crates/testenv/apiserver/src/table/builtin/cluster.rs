@@ -1,4 +1,4 @@
-//! What a cluster is made of: nodes, namespaces, leases, and the classes of pods.
+//! Nodes, namespaces, leases, and the classes of pods.
 
 mod columns;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::BuiltIn;
 use crate::table::cells::{NONE, list, name, number, text, text_or};
 
-/// What stands in a cell for what a node does not say.
+/// The cell for a value that a node does not report.
 const UNKNOWN: &str = "<unknown>";
 
-/// Labels that begin so name a role of a node.
+/// The prefix of labels that name a role of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
 pub(super) static NODES: BuiltIn = BuiltIn::new(columns::NODES, |object, now| {
@@ -57,7 +57,7 @@ pub(super) static RUNTIME_CLASSES: BuiltIn =
     });
 
 fn node_status(node: &Value) -> String {
-    // Of several conditions of a type the last one counts.
+    // If there are several conditions of a type, the last one counts.
     let conditions = list(&node["status"]["conditions"]).iter();
     let ready = conditions.rev().find(|condition| condition["type"] == "Ready");
     let status = match ready.map(|condition| text(&condition["status"])) {

@@ -1,4 +1,4 @@
-//! Configuration, and the bounds of a namespace.
+//! Config maps, secrets, service accounts, quotas and webhook configurations.
 
 mod columns;
 
@@ -31,7 +31,7 @@ pub(super) static WEBHOOK_CONFIGURATIONS: BuiltIn =
         json!([name(object), list(&object["webhooks"]).len(), now.age(object)])
     });
 
-/// `cpu: 1/2, memory: 1Gi/2Gi`: the limits of a quota, or what are no limits.
+/// Formats a quota as `cpu: 1/2, memory: 1Gi/2Gi`: either its limits, or everything else.
 fn used_of_hard(status: &Value, limits: bool) -> String {
     let mut hard: Vec<(&String, &Value)> =
         status["hard"].as_object().into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Events, of both groups: they are stored under the field names of the core group.
+//! Events of both groups: they are stored with the field names of the core group.
 
 mod columns;
 
@@ -25,7 +25,8 @@ pub(super) static EVENTS: BuiltIn = BuiltIn::new(columns::EVENTS, |object, now| 
     ])
 });
 
-/// When the event happened first and last: a new event has one time, and a series of its own.
+/// Returns when the event happened first and last: a new event has one time, and a series has its
+/// own last time.
 fn seen(event: &Value, now: Now) -> (String, String) {
     let since = |time: &Value| (!time.is_null()).then(|| now.since(time));
     let first = since(&event["firstTimestamp"]).unwrap_or_else(|| now.since(&event["eventTime"]));
@@ -40,7 +41,7 @@ fn seen(event: &Value, now: Now) -> (String, String) {
 fn count(event: &Value) -> i64 {
     match number(&event["count"]) {
         _ if event["series"].is_object() => number(&event["series"]["count"]),
-        // A new event does not count what happened once.
+        // A new event that happened once has no count.
         0 => 1,
         count => count,
     }
@@ -54,7 +55,7 @@ fn involved_object(involved: &Value) -> String {
     }
 }
 
-/// Who reports: the old fields if they are set, and otherwise the new ones.
+/// Returns the reporter: from the old fields if they are set, or else from the new ones.
 fn source(event: &Value) -> String {
     let source = &event["source"];
     let component = text_or(&source["component"], text(&event["reportingComponent"]));

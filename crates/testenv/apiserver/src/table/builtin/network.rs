@@ -1,4 +1,4 @@
-//! Services, and what leads to them.
+//! Services, endpoints, ingresses and network policies.
 
 mod columns;
 
@@ -77,7 +77,7 @@ pub(super) static NETWORK_POLICIES: BuiltIn =
         json!([name(object), selector_or_none(&object["spec"]["podSelector"]), now.age(object)])
     });
 
-/// Where a service can be reached from outside, by its type.
+/// Returns the external addresses of a service, which depend on its type.
 fn external_addresses(service: &Value) -> String {
     let spec = &service["spec"];
     let given = join(list(&spec["externalIPs"]).iter().map(text));
@@ -121,14 +121,14 @@ fn service_ports(ports: &[Value]) -> String {
     if ports.is_empty() { NONE.to_owned() } else { ports.join(",") }
 }
 
-/// Every address with every port of its subset.
+/// Formats every address with every port of its subset.
 fn endpoints(subsets: &[Value]) -> String {
     if subsets.is_empty() {
         return NONE.to_owned();
     }
     let all = subsets.iter().flat_map(|subset| {
         let ports = list(&subset["ports"]);
-        // A headless service may have none.
+        // A headless service may have no ports.
         let ports: Vec<Option<i64>> = if ports.is_empty() {
             vec![None]
         } else {
@@ -147,7 +147,7 @@ fn endpoints(subsets: &[Value]) -> String {
     Some(first_of(all)).filter(|shown| shown != UNSET).unwrap_or_default()
 }
 
-/// The first few, and how many more there are.
+/// Returns the first few items, and how many more there are.
 fn first_of(mut items: impl Iterator<Item = String>) -> String {
     let shown: Vec<String> = items.by_ref().take(SHOWN).collect();
     let shown = shown.join(",");
@@ -158,7 +158,7 @@ fn first_of(mut items: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// The hosts of an ingress. The rest is counted in rules, of which some may have no host.
+/// Formats the hosts of an ingress. The rest is counted in rules, some of which may have no host.
 fn hosts(rules: &[Value]) -> String {
     let with_host = |rule: &&Value| !text(&rule["host"]).is_empty();
     let shown: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Pods: their state in one word, out of the states of their containers.
+//! Pods: their status in one word, derived from the states of their containers.
 
 mod columns;
 
@@ -19,7 +19,7 @@ pub(super) static POD_TEMPLATES: BuiltIn = BuiltIn::new(columns::PODTEMPLATES, |
     json!([name(object), names, images, labels(&object["template"]["metadata"]["labels"])])
 });
 
-/// What the containers of a pod add up to.
+/// The status, readiness and restarts of a pod's containers.
 struct Summary {
     status: String,
     ready: usize,
@@ -29,22 +29,22 @@ struct Summary {
 #[derive(Default, Clone, Copy)]
 struct Restarts {
     count: i64,
-    /// When a container ended last to be started again.
+    /// The last time that a container ended and was restarted.
     last: Option<Timestamp>,
 }
 
-/// How far the init containers are.
+/// The progress of the init containers.
 #[derive(Default)]
 struct Initialization {
-    /// What the first one does that is not done; none if all are.
+    /// The state of the first one that is not done. `None` if all are.
     waiting_for: Option<String>,
-    /// Sidecars that run and are ready.
+    /// The number of sidecars that run and are ready.
     ready: usize,
     restarts: Restarts,
     restarts_of_sidecars: Restarts,
 }
 
-/// A pod that has ended is told apart, so that clients can leave it out.
+/// Marks the rows of completed pods, so that clients can hide them.
 fn pod_conditions(pod: &Value) -> Value {
     let phase = text(&pod["status"]["phase"]);
     let message = match phase {
@@ -106,7 +106,7 @@ fn summarize(pod: &Value) -> Summary {
     summary
 }
 
-/// What the pod itself says, before its containers are asked.
+/// Returns the reason or phase of the pod, before its containers are considered.
 fn phase(pod: &Value) -> String {
     let status = &pod["status"];
     let is_gated = |condition: &Value| {
@@ -153,7 +153,7 @@ impl Initialization {
 }
 
 impl Summary {
-    /// The containers that run once the pod is initialized; the first one has the last word.
+    /// Adds the containers that run after initialization. The status of the first one wins.
     fn add_containers(&mut self, pod: &Value) {
         let mut has_running = false;
         let mut error = None;
@@ -174,7 +174,7 @@ impl Summary {
                 self.ready += 1;
             }
         }
-        // One container that completed says little about a pod whose others run or failed.
+        // The pod is not completed if other containers still run or have failed.
         if self.status == "Completed" {
             if has_running && condition(pod, "Ready") == Some("True") {
                 "Running".clone_into(&mut self.status);
@@ -204,7 +204,7 @@ impl Restarts {
     }
 }
 
-/// Why a container ended.
+/// Returns why a container ended.
 fn end_of(terminated: &Value) -> String {
     let (reason, signal) = (text(&terminated["reason"]), number(&terminated["signal"]));
     if !reason.is_empty() {
@@ -216,7 +216,7 @@ fn end_of(terminated: &Value) -> String {
     }
 }
 
-/// An init container that goes on running.
+/// Whether an init container is a sidecar, which keeps running.
 fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }

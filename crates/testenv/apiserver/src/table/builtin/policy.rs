@@ -1,4 +1,4 @@
-//! How many pods there may be: budgets for disruptions, and autoscalers.
+//! Pod disruption budgets and autoscalers.
 
 mod columns;
 
@@ -48,7 +48,7 @@ fn int_or_text(value: &Value) -> String {
     }
 }
 
-/// What is measured, beside what is wanted.
+/// Formats metrics as current and target values.
 fn metrics(specs: &[Value], statuses: &[Value]) -> String {
     if specs.is_empty() {
         return NONE.to_owned();
@@ -78,7 +78,7 @@ fn metric(spec: &Value, status: &Value) -> String {
     }
 }
 
-/// A metric that is wanted as a whole, or as an average over the pods.
+/// Formats a metric with a total or an average target.
 fn total(spec: &Value, status: &Value) -> String {
     let average = &spec["target"]["averageValue"];
     if average.is_null() {
@@ -92,7 +92,7 @@ fn total(spec: &Value, status: &Value) -> String {
     format!("{current}/{} (avg)", quantity(average))
 }
 
-/// A metric of a resource, as an amount or in percent of what is requested.
+/// Formats a metric of a resource: a quantity, or a percentage of the request.
 fn share(spec: &Value, status: &Value) -> String {
     let (resource, target) = (text(&spec["name"]), &spec["target"]);
     if !target["averageValue"].is_null() {
@@ -110,7 +110,7 @@ fn measured(status: &Value, field: &str) -> String {
     if status.is_null() { UNKNOWN.to_owned() } else { amount(&status["current"][field]) }
 }
 
-/// A quantity as Go prints a pointer to one.
+/// Formats a quantity as Go prints a pointer to one.
 fn amount(value: &Value) -> String {
     if value.is_null() { "<nil>".to_owned() } else { quantity(value) }
 }

@@ -1,4 +1,4 @@
-//! Volumes, what claims them, and their classes.
+//! Volumes, claims and storage classes.
 
 mod columns;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::BuiltIn;
 use crate::table::cells::{UNSET, given_or, is_terminating, list, name, quantity, text};
 
-/// Access modes and their short names, in the order in which they are shown.
+/// Access modes and their short names, in the order of the cell.
 const ACCESS_MODES: [(&str, &str); 4] = [
     ("ReadWriteOnce", "RWO"),
     ("ReadOnlyMany", "ROX"),
@@ -15,7 +15,7 @@ const ACCESS_MODES: [(&str, &str); 4] = [
     ("ReadWriteOncePod", "RWOP"),
 ];
 
-/// Either of these annotations makes a class the default.
+/// The annotations that make a class the default. Either is enough.
 const IS_DEFAULT: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -41,7 +41,7 @@ pub(super) static VOLUMES: BuiltIn = BuiltIn::new(columns::PERSISTENTVOLUMES, |o
 pub(super) static CLAIMS: BuiltIn = BuiltIn::new(columns::PERSISTENTVOLUMECLAIMS, |object, now| {
     let (spec, status) = (&object["spec"], &object["status"]);
     let volume = text(&spec["volumeName"]);
-    // Before there is a volume nobody knows what it will be like.
+    // Without a volume, capacity and modes are unknown.
     let (capacity, modes) = if volume.is_empty() {
         (String::new(), String::new())
     } else {
@@ -84,7 +84,7 @@ fn claim(reference: &Value) -> String {
     format!("{}/{}", text(&reference["namespace"]), text(&reference["name"]))
 }
 
-/// The class of a volume or claim; an old annotation comes before the field.
+/// Returns the class of a volume or claim. The old annotation has precedence over the field.
 fn class(object: &Value) -> &str {
     let annotated = &object["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
     given_or(annotated, text(&object["spec"]["storageClassName"]))

@@ -1,4 +1,4 @@
-//! What keeps pods running: deployments and their like.
+//! Deployments and the other workloads that keep pods running.
 
 mod columns;
 
@@ -76,13 +76,13 @@ fn ready(object: &Value) -> String {
     format!("{ready}/{desired}")
 }
 
-/// Wanted, there, and ready.
+/// Returns the desired, current and ready replicas.
 fn replicas(object: &Value) -> [i64; 3] {
     let status = &object["status"];
     [&object["spec"]["replicas"], &status["replicas"], &status["readyReplicas"]].map(number)
 }
 
-/// `statefulset.apps/web`: who made a revision.
+/// Returns the owner of a revision, such as `statefulset.apps/web`.
 fn controller(object: &Value) -> String {
     let owners = list(&object["metadata"]["ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) else {

@@ -1,9 +1,9 @@
-//! Walks the nodes of a path through an object.
+//! Evaluates the nodes of a path on an object.
 //!
-//! A step that fails still has values: those that client-go returns beside its error. They count
-//! where a filter asks whether something exists, and nowhere else. Two steps differ from
-//! client-go: maps are walked in the order of their keys (there in any order), and a wildcard
-//! finds nothing in a text (there its bytes).
+//! A step that fails still has values: those that client-go returns with its error. They are only
+//! used by filters that test for existence. Two steps differ from client-go: maps are visited in
+//! the order of their keys (there in random order), and a wildcard finds nothing in a string (there
+//! its bytes).
 
 use std::cmp::Ordering;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use super::{Node, Slice, Test};
 
-/// How many values a path may look at on its way: more than an object has, but a path can look at
-/// each of them many times. client-go has no bound.
+/// The limit on values that a path may visit: more than an object has, but a path can visit each of
+/// them many times. client-go has no limit.
 pub(super) const VALUES_MAX: usize = 1_000_000;
 
-/// What a step finds, or what it had when it failed.
+/// The values that a step finds, or those that it had when it failed.
 type Found<'a> = Result<Vec<&'a Value>, Vec<&'a Value>>;
 
-/// The values that the nodes lead to. None: a step failed, or found too much.
+/// Returns the values that the nodes find, or `None` if a step failed or visited too many values.
 pub(super) fn find<'a>(nodes: &'a [Node], object: &'a Value) -> Option<Vec<&'a Value>> {
     let mut walk = Walk { left: VALUES_MAX };
     let found = walk.nodes(nodes, vec![object]).ok();
@@ -26,7 +26,7 @@ pub(super) fn find<'a>(nodes: &'a [Node], object: &'a Value) -> Option<Vec<&'a V
 }
 
 struct Walk {
-    /// How many more values may be looked at; at zero every step fails.
+    /// How many more values may be visited. At zero every step fails.
     left: usize,
 }
 
@@ -41,14 +41,14 @@ impl Walk {
         Ok(values)
     }
 
-    /// Counts values that are looked at; tells whether there may be more.
+    /// Counts visited values. Returns whether more are allowed.
     fn spend(&mut self, values: usize) -> bool {
         self.left = self.left.saturating_sub(values);
         self.left > 0
     }
 
     fn node<'a>(&mut self, node: &'a Node, values: Vec<&'a Value>) -> Found<'a> {
-        // A step that finds nothing has looked at all of them, too.
+        // A step visits all values, even if it finds nothing.
         if !self.spend(values.len()) {
             return Ok(Vec::new());
         }
@@ -77,8 +77,8 @@ impl Walk {
         }
     }
 
-    /// The value and what is below it, without what is empty or has nothing below it. Objects are
-    /// nested as deep as a request may be, and not deeper.
+    /// Adds the value and the values below it, except for empty ones and scalars that are not
+    /// strings. The recursion is limited by the depth of requests.
     fn descend<'a>(&mut self, value: &'a Value, found: &mut Vec<&'a Value>) {
         let is_empty = match value {
             Value::Object(fields) => fields.is_empty(),
@@ -121,7 +121,7 @@ impl Walk {
         Ok(found)
     }
 
-    /// Whether an item passes a filter; none if that cannot be said.
+    /// Returns whether an item passes a filter, or `None` if they cannot be compared.
     fn passes<'a>(
         &mut self,
         left: &'a [Node],
@@ -136,7 +136,7 @@ impl Walk {
         }
         let (left, right) = (lefts.ok()?, self.nodes(right, vec![item]));
         match (&left[..], right.as_deref().ok()) {
-            // What is not there is equal to nothing; many cannot be compared.
+            // A missing value passes no comparison. Several values cannot be compared.
             ([], _) | ([_], Some([])) => Some(false),
             ([left], Some([right])) => compare(test, left, right),
             _ => None,
@@ -152,7 +152,7 @@ impl Walk {
                 _ => return Err(values),
             };
             let (start, end) = slice.bounds(items.len());
-            // The first list of which nothing is wanted ends the search, as in client-go.
+            // As in client-go, an empty range in one list ends the search in all of them.
             if start == end {
                 break;
             }
@@ -169,7 +169,7 @@ impl Walk {
 }
 
 impl Slice {
-    /// Where it starts and ends in a list of that length; it may be out of bounds.
+    /// Returns the start and end for a list of that length. They may be out of bounds.
     fn bounds(self, length: usize) -> (i64, i64) {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let mut start = self.start.unwrap_or_default();
@@ -192,7 +192,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Compares two values of one type; none if they are not comparable.
+/// Compares two values of one type. Returns `None` if they are not comparable.
 fn compare(test: Test, left: &Value, right: &Value) -> Option<bool> {
     let order = match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => {
@@ -205,7 +205,7 @@ fn compare(test: Test, left: &Value, right: &Value) -> Option<bool> {
         (Value::String(left), Value::String(right)) => left.cmp(right),
         (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
             (Some(left), Some(right)) => left.cmp(&right),
-            // A whole number and another one are of different types.
+            // An integer and a float are of different types.
             (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?)?,
             _ => return None,
         },

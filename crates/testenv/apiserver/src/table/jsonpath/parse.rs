@@ -1,13 +1,13 @@
-//! From the text of a path to its nodes, character by character as client-go's parser goes.
+//! Parses a path into nodes, character by character like client-go's parser.
 
 use serde_json::Value;
 
 use super::{Node, Slice, Test};
 
-/// How deep filters and unions may nest. Their syntax allows for less.
+/// The limit on nested filters and unions. Their syntax allows fewer.
 const DEPTH_MAX: usize = 8;
 
-/// Reads a path as if it stood in braces. None: it is no path.
+/// Parses a path as if it were in braces. Returns `None` if it is invalid.
 pub(super) fn parse(path: &str) -> Option<Vec<Vec<Node>>> {
     let mut parser = Parser { text: format!("{{{path}}}").chars().collect(), at: 0, depth: 0 };
     parser.template()
@@ -20,7 +20,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// Texts, which do not matter to a column, and what stands in braces between them.
+    /// Parses the parts in braces. The text between them has no meaning in a column.
     fn template(&mut self) -> Option<Vec<Vec<Node>>> {
         let mut actions = Vec::new();
         while let Some(character) = self.next() {
@@ -31,7 +31,7 @@ impl Parser {
         Some(actions)
     }
 
-    /// A part of the path on its own, such as one side of a filter.
+    /// Parses a part of the path on its own, such as one side of a filter.
     fn part(&self, text: &str) -> Option<Vec<Node>> {
         let text = format!("{{{text}}}").chars().collect();
         let mut parser = Self { text, at: 0, depth: self.depth + 1 };
@@ -39,7 +39,7 @@ impl Parser {
         actions?.into_iter().next()
     }
 
-    /// Everything up to the closing brace.
+    /// Parses everything up to the closing brace.
     fn action(&mut self) -> Option<Vec<Node>> {
         let mut nodes = Vec::new();
         loop {
@@ -59,7 +59,7 @@ impl Parser {
             }
             match self.next()? {
                 '}' => return Some(nodes),
-                // The current object is what every path begins with anyway.
+                // Every path starts at the current object anyway.
                 ' ' | '@' | '$' => {}
                 '[' => self.array(&mut nodes)?,
                 quote @ ('"' | '\'') => nodes.push(self.quoted(quote)?),
@@ -122,7 +122,7 @@ impl Parser {
         unquote(inside, quote).map(|text| Node::Constant(text.into()))
     }
 
-    /// An index, a slice, a key in quotes, or several of them.
+    /// Parses an index, a slice, a quoted key, or a list of them.
     fn array(&mut self, nodes: &mut Vec<Node>) -> Option<()> {
         let start = self.at;
         while self.next().filter(|character| *character != '\n')? != ']' {}
@@ -137,7 +137,7 @@ impl Parser {
         }
         let key = inside.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
         match key.filter(|key| !key.contains('\'')) {
-            // Its dots count, as they do outside of quotes.
+            // Its dots are separators, as outside of quotes.
             Some(key) => nodes.extend(self.part(&format!(".{key}"))?),
             None => nodes.push(Node::Slice(slice(inside)?)),
         }
@@ -166,12 +166,12 @@ impl Parser {
             return None;
         }
         let is_operator = |character: char| "!<>=".contains(character);
-        // Both sides must have something to them; otherwise it is no comparison.
+        // Both sides must be non-empty; otherwise it is no comparison.
         let compared = inside.find(is_operator).filter(|place| *place > 0).and_then(|place| {
             let (left, rest) = inside.split_at(place);
             let mut end = rest.find(|c| !is_operator(c)).unwrap_or(rest.len());
             if end == rest.len() {
-                // The right side takes what the operator can spare.
+                // The last character of the operator is the right side.
                 end -= 1;
             }
             (end > 0).then(|| (left, &rest[..end], &rest[end..]))
@@ -237,7 +237,7 @@ fn slice(text: &str) -> Option<Slice> {
     }
     let number = |index: usize| match parts.get(index) {
         None | Some(&"") => Some(None),
-        // A plus sign is not a part of the dialect.
+        // Indices have no plus sign.
         Some(text) if text.starts_with('+') => None,
         Some(text) => text.parse::<i64>().ok().map(Some),
     };
@@ -247,7 +247,7 @@ fn slice(text: &str) -> Option<Slice> {
     Some(Slice { start, end: if is_index { Some(after) } else { end }, is_index, step })
 }
 
-/// The text in quotes, with Go's escapes.
+/// Unquotes a string with Go's escapes.
 fn unquote(inside: &[char], quote: char) -> Option<String> {
     let mut text = String::new();
     let mut rest = inside;
@@ -261,7 +261,7 @@ fn unquote(inside: &[char], quote: char) -> Option<String> {
     Some(text)
 }
 
-/// The character that stands behind a backslash.
+/// Returns the character after a backslash.
 fn unescape(rest: &mut &[char], quote: char) -> Option<char> {
     let (&kind, after) = rest.split_first()?;
     let (digits, radix) = match kind {
@@ -292,7 +292,7 @@ fn unescape(rest: &mut &[char], quote: char) -> Option<char> {
     char::from_u32(code)
 }
 
-/// What ends a name.
+/// Whether the character ends a name.
 fn is_end(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }

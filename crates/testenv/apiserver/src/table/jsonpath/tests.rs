@@ -1,4 +1,4 @@
-//! Paths as people write them into definitions, and what client-go makes of the odd ones.
+//! Tests of common paths, and of odd ones as client-go evaluates them.
 
 use proptest::prelude::*;
 use serde_json::json;

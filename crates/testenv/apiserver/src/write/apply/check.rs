@@ -1,8 +1,8 @@
-//! Whether a configuration can be applied at all: its fields must be known, and its values of the
-//! right types.
+//! Checks whether a configuration can be applied: its fields must be known, and its values must
+//! have the right types.
 //!
-//! Other writes drop what is not known. Apply cannot: nobody would know how it merges. The words
-//! are those of the real server, values in them left out where it prints what Go holds them in.
+//! Other writes drop unknown fields. Apply cannot, because it is not known how they merge. The
+//! error texts are those of the real server, without the values that it prints as Go structs.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::compare::element;
 use super::field_set::Element;
 use crate::merge_schema::{Expected, Form, MergeSchema};
 
-/// What is wrong with a configuration, in one text.
+/// Checks a configuration. The error lists everything that is wrong.
 pub(crate) fn check(place: MergeSchema<'_>, config: &Value) -> Result<(), String> {
     let mut errors = Vec::new();
     add_errors(place, config, "", &mut errors);
@@ -102,7 +102,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The type that Go holds such a value in.
+/// Returns the Go type of a value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,4 +1,4 @@
-//! What an object holds, and what differs between two, as sets of fields.
+//! Compares two objects, and returns the differences as sets of fields.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::field_set::{Element, FieldSet, Scalar};
 use crate::field_error::go_quote;
 use crate::merge_schema::{Form, MergeSchema};
 
-/// What differs between two objects. No field is in two of the sets.
+/// The difference between two objects. Each field is in at most one of the sets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Comparison {
     pub(crate) removed: FieldSet,
@@ -16,7 +16,7 @@ pub(crate) struct Comparison {
     pub(crate) added: FieldSet,
 }
 
-/// A path that grows and shrinks with the way through an object.
+/// The path to the current value during a walk.
 type Path = Vec<Element>;
 
 impl Comparison {
@@ -27,12 +27,12 @@ impl Comparison {
         comparison
     }
 
-    /// What was written, be it new or other than before.
+    /// Returns the added and the modified fields.
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.union(&self.added)
     }
 
-    /// The comparison as it is if these fields are not looked at.
+    /// Returns the comparison without these fields.
     pub(crate) fn without(&self, fields: &FieldSet) -> Self {
         Self {
             removed: self.removed.without(fields),
@@ -44,8 +44,8 @@ impl Comparison {
     fn both(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (place.form(old), place.form(new));
         if before != after {
-            // A part of the old one is gone, a part of the new one is there, and a leaf is not what
-            // it was.
+            // The forms differ: all parts of the old value are removed, all parts of the new one
+            // are added, and a leaf is modified.
             children(place, old, path, &mut self.removed);
             children(place, new, path, &mut self.added);
             if before == Form::Leaf || after == Form::Leaf {
@@ -80,7 +80,7 @@ impl Comparison {
         }
     }
 
-    /// Items that are there more than once are compared as if they were one leaf.
+    /// Compares two lists. Duplicate items are compared as one leaf.
     fn lists(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (by_element(place, old), by_element(place, new));
         let none = Vec::new();
@@ -114,8 +114,8 @@ impl Comparison {
     }
 }
 
-/// The fields that somebody who applies this object manages. A struct is not one of them, its
-/// fields are.
+/// Returns the fields that a manager owns after it applied this object: the fields of a struct, but
+/// not the struct itself.
 pub(crate) fn applied(place: MergeSchema<'_>, object: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     add_applied(place, object, &mut Path::new(), &mut set);
@@ -150,13 +150,13 @@ fn add_applied(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut
     }
 }
 
-/// A value and everything in it.
+/// Adds a value and everything in it.
 fn all(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
     set.insert(path);
     children(place, value, path, set);
 }
 
-/// Everything in a value.
+/// Adds everything in a value.
 fn children(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
     match place.form(value) {
         Form::Leaf => {}
@@ -180,10 +180,10 @@ fn children(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut Fi
     }
 }
 
-/// What tells an item of a list apart from the others.
+/// Returns the path element that identifies an item in a list.
 ///
 /// # Errors
-/// If nothing does, in the words of the real server.
+/// Returns the error of the real server if the item cannot be identified.
 pub(crate) fn element(place: MergeSchema<'_>, item: &Value) -> Result<Element, String> {
     let keys = place.keys();
     if keys.is_empty() {
@@ -223,7 +223,8 @@ pub(crate) fn element(place: MergeSchema<'_>, item: &Value) -> Result<Element, S
     Ok(Element::Key(found))
 }
 
-/// The items of a list, by what tells them apart; those that nothing tells apart are left out.
+/// Returns the items of a list by their path elements. Items that cannot be identified are left
+/// out.
 fn by_element<'a>(place: MergeSchema<'_>, list: &'a Value) -> BTreeMap<Element, Vec<&'a Value>> {
     let mut found: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
     for item in list.as_array().into_iter().flatten() {
@@ -238,7 +239,7 @@ fn fields(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// Whether a list or map is null or empty.
+/// Whether a value is null or an empty list or map.
 pub(super) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,8 +1,8 @@
-//! Sets of fields: who manages what, as `metadata.managedFields` writes it down.
+//! Sets of fields, as `metadata.managedFields` stores them.
 //!
-//! A set is a tree of path elements, and each node says whether the field itself is a member,
-//! besides what is below it. A leaf of the tree is always a member: [`FieldSet`] never holds a node
-//! that stands for nothing.
+//! A set is a tree of path elements. Each node says whether the field itself is a member, besides
+//! the fields below it. A leaf of the tree is always a member: [`FieldSet`] never holds an empty
+//! node.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::merge_schema::MergeSchema;
 pub(crate) enum Element {
     /// A field of a struct, or an entry of a map.
     Field(String),
-    /// The item of a list whose fields have these values, in the order of their names.
+    /// The item of a keyed list with these values in its key fields, sorted by field name.
     Key(Vec<(String, Scalar)>),
-    /// The item of a set.
+    /// An item of a set, by its value.
     Item(Scalar),
-    /// The item of a list at this place; nobody writes it, but clients may send it.
+    /// An item of a list by its index. The server never writes it, but clients may send it.
     Index(u64),
 }
 
-/// A value that tells items apart.
+/// A scalar that identifies an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scalar {
     Whole(i64),
-    /// The bits of a number with a fraction, or of one that is very large.
+    /// The bits of a number that does not fit `i64`.
     Float(u64),
     Text(String),
     Flag(bool),
@@ -47,7 +47,7 @@ struct Node {
 }
 
 impl Scalar {
-    /// `None` if the value is a list or map.
+    /// Returns `None` if the value is a list or a map.
     pub(crate) fn new(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -89,7 +89,7 @@ impl Element {
         Self::Field(name.into())
     }
 
-    /// As `fieldsV1` names it: `f:name`, `k:{"name":"a"}`, `v:"a"`.
+    /// Encodes the element for `fieldsV1`: `f:name`, `k:{"name":"a"}`, `v:"a"`.
     fn encode(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -102,7 +102,7 @@ impl Element {
         }
     }
 
-    /// `None` for what is not a path element of today.
+    /// Decodes an element. Returns `None` for an unknown form.
     fn decode(text: &str) -> Option<Self> {
         let (sort, rest) = text.split_at_checked(2)?;
         match sort {
@@ -120,7 +120,7 @@ impl Element {
     }
 }
 
-/// As conflicts show it: `.name`, `[name="a"]`, `[="a"]`.
+/// Formats the element for conflicts: `.name`, `[name="a"]`, `[="a"]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -136,7 +136,7 @@ impl fmt::Display for Element {
 }
 
 impl FieldSet {
-    /// A set of fields that are named by their paths.
+    /// Returns the set of the fields with these paths.
     pub(crate) fn of(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -146,7 +146,7 @@ impl FieldSet {
         set
     }
 
-    /// Adds a field, but not those that it is in. Nobody manages a whole object.
+    /// Adds a field, but not its parents. An empty path is ignored: nobody manages a whole object.
     pub(crate) fn insert(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else { return };
         let node = self.0.entry(first.clone()).or_default();
@@ -166,12 +166,12 @@ impl FieldSet {
         self.0.get(element).is_some_and(|node| node.member)
     }
 
-    /// What is below a field, if anything is.
+    /// Returns the members below a field, if there are any.
     pub(crate) fn below(&self, element: &Element) -> Option<&Self> {
         self.0.get(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    /// What is in one of both.
+    /// Returns the members of either set.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut both = self.clone();
         for (element, theirs) in &other.0 {
@@ -182,7 +182,7 @@ impl FieldSet {
         both
     }
 
-    /// What is in both.
+    /// Returns the members of both sets.
     pub(crate) fn intersection(&self, other: &Self) -> Self {
         self.filtered(|element, node| {
             let theirs = other.0.get(element)?;
@@ -191,7 +191,8 @@ impl FieldSet {
         })
     }
 
-    /// What is in this one only. Whether a field is a member says nothing about those below it.
+    /// Returns the members of this set that are not in the other. The fields below a member of
+    /// `other` stay.
     pub(crate) fn difference(&self, other: &Self) -> Self {
         self.filtered(|element, node| match other.0.get(element) {
             None => Some(node.clone()),
@@ -202,7 +203,7 @@ impl FieldSet {
         })
     }
 
-    /// The same, but what is below a member of the other goes with it.
+    /// Returns the difference, also without the fields below a member of `other`.
     pub(crate) fn without(&self, other: &Self) -> Self {
         self.filtered(|element, node| match other.0.get(element) {
             None => Some(node.clone()),
@@ -213,7 +214,7 @@ impl FieldSet {
         })
     }
 
-    /// The set with all structs that it has fields of. They are mostly left out: whoever manages a
+    /// Adds all structs with fields in the set. A set usually leaves them out: the manager of a
     /// field of a struct manages the struct.
     pub(crate) fn with_named(&self, place: MergeSchema<'_>) -> Self {
         let named = self.0.iter().map(|(element, node)| {
@@ -231,7 +232,7 @@ impl FieldSet {
         Self(named.collect())
     }
 
-    /// The paths of all members as texts: those of one level, then those below.
+    /// Returns the paths of all members as strings: for each level, its members before those below.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.add_paths("", &mut paths);
@@ -246,7 +247,7 @@ impl FieldSet {
         }
     }
 
-    /// `fieldsV1`
+    /// Encodes the set as `fieldsV1`.
     pub(crate) fn encode(&self) -> Value {
         let fields = self.0.iter().map(|(element, node)| {
             let mut below = node.below.encode();
@@ -261,7 +262,7 @@ impl FieldSet {
         Value::Object(fields.collect())
     }
 
-    /// Reads `fieldsV1`. What is not understood is left out.
+    /// Decodes `fieldsV1`. Unknown elements are ignored.
     pub(crate) fn decode(fields: &Value) -> Self {
         let Value::Object(fields) = fields else { return Self::default() };
         let nodes = fields.iter().filter_map(|(name, fields)| {
@@ -273,7 +274,7 @@ impl FieldSet {
         Self(nodes.collect())
     }
 
-    /// The nodes that `keep` gives back, except for those that stand for nothing.
+    /// Returns the nodes that `keep` returns, without empty ones.
     fn filtered(&self, keep: impl Fn(&Element, &Node) -> Option<Node>) -> Self {
         let kept = self.0.iter().filter_map(|(element, node)| {
             let kept = keep(element, node)?;

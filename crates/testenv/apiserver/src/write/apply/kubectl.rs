@@ -1,8 +1,8 @@
-//! From `kubectl apply` to `kubectl apply --server-side`.
+//! Migration from `kubectl apply` to `kubectl apply --server-side`.
 //!
-//! The former keeps what it applied in an annotation and writes by other means than apply, so that
-//! the latter would be in conflict with it. The server knows: fields that are as the annotation
-//! says are kubectl's own.
+//! Client-side apply keeps the configuration in an annotation, and writes with patches. A later
+//! server-side apply would conflict with those writes. So a field that still has its value from the
+//! annotation counts as kubectl's own.
 
 use serde_json::{Map, Value};
 
@@ -10,13 +10,13 @@ use super::compare::{Comparison, applied};
 use super::managers::{Conflict, Fields};
 use crate::fields::metadata_mut;
 
-/// The name under which kubectl applies.
+/// The manager name of kubectl.
 pub(crate) const KUBECTL: &str = "kubectl";
 
-/// Where `kubectl apply` keeps what it applied.
+/// The annotation in which `kubectl apply` keeps the configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The conflicts that are left when kubectl is not in conflict with itself.
+/// Returns the conflicts without the fields that kubectl itself wrote.
 pub(crate) fn left(fields: &Fields<'_>, live: &Value, conflicts: &[Conflict]) -> Vec<Conflict> {
     let last = last_applied(live.get("metadata"))
         .and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -33,7 +33,7 @@ pub(crate) fn left(fields: &Fields<'_>, live: &Value, conflicts: &[Conflict]) ->
     left.filter(|conflict| !conflict.fields.is_empty()).collect()
 }
 
-/// Brings the annotation up to date, if the object has one.
+/// Updates the annotation, if the object has one.
 pub(crate) fn annotate(object: &mut Map<String, Value>, config: &Value) {
     if last_applied(object.get("metadata")).is_none() {
         return;

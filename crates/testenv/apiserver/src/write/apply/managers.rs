@@ -1,9 +1,9 @@
-//! Who manages which fields of an object: `metadata.managedFields`, and how a write changes it.
+//! The managers of an object's fields: `metadata.managedFields`, and how a write changes it.
 //!
-//! A manager that applies says what it wants to manage; one that writes in another way manages what
-//! it changed. A manager loses a field when the field goes, or when another one writes another
-//! value to it. Applying the value of somebody else's field is shared management, applying another
-//! value is a conflict.
+//! A manager that applies states which fields it manages. A manager that writes in another way
+//! manages the fields that it changed. A manager loses a field if the field is removed, or if
+//! another manager changes its value. If two managers apply the same value, they share the field.
+//! Applying another value is a conflict.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use super::merge::{merge, remove};
 use crate::field_error::go_quote;
 use crate::merge_schema::MergeSchema;
 
-/// How many managers may be known from writes other than apply; then the oldest are put together.
+/// The limit on managers with writes other than apply. Beyond it, the oldest are merged.
 const UPDATERS_MAX: usize = 10;
 
-/// The manager of the fields of managers that were put together.
+/// The name of the manager that results from merging old managers.
 const ANCIENT: &str = "ancient-changes";
 
-/// Fields that are nobody's: the identity of an object, and what only the server sets.
+/// Fields that nobody manages: the identity of an object, and the fields that only the server sets.
 const UNMANAGED: [&[&str]; 12] = [
     &["apiVersion"],
     &["kind"],
@@ -37,25 +37,25 @@ const UNMANAGED: [&[&str]; 12] = [
     &["metadata", "resourceVersion"],
 ];
 
-/// What a manager does.
+/// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Apply,
     Update,
 }
 
-/// A manager of fields. Its place among others is that of its name.
+/// A manager of fields. Managers are ordered by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
-    /// The version in which it writes; empty for one that applies, which is the same in all
-    /// versions.
+    /// The API version that it writes in. Empty for a manager that applies, which is the same
+    /// manager in all versions.
     version: String,
     subresource: String,
 }
 
-/// What a manager manages.
+/// The fields of a manager.
 #[derive(Clone, Debug, PartialEq)]
 struct Holding {
     version: String,
@@ -67,17 +67,17 @@ struct Holding {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Managers(BTreeMap<Manager, Holding>);
 
-/// What is needed to understand the fields of a kind.
+/// The schema of a kind's fields, as a request sees it.
 pub(crate) struct Fields<'a> {
-    /// The places of whole objects, by the `apiVersion` that describes them.
+    /// The schemas of whole objects, by `apiVersion`.
     pub(crate) places: BTreeMap<String, MergeSchema<'a>>,
     /// The `apiVersion` of the request.
     pub(crate) version: String,
-    /// What the request cannot write.
+    /// The fields that the request cannot write.
     pub(crate) unwritable: FieldSet,
 }
 
-/// A manager that has other values for these fields.
+/// A manager with fields that the write would change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conflict {
     pub(crate) manager: Manager,
@@ -105,7 +105,7 @@ impl Manager {
         }
     }
 
-    /// As conflicts name it.
+    /// Returns the manager as conflicts name it.
     pub(crate) fn shown(&self) -> String {
         let mut shown = go_quote(&self.name);
         if !self.subresource.is_empty() {
@@ -119,7 +119,7 @@ impl Manager {
 }
 
 impl<'a> Fields<'a> {
-    /// The place of whole objects in the version of the request.
+    /// Returns the schema of whole objects in the version of the request.
     pub(crate) fn place(&self) -> MergeSchema<'a> {
         self.places.get(&self.version).copied().unwrap_or(MergeSchema::Open)
     }
@@ -136,7 +136,7 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// Reads `metadata.managedFields`; `None` if it is not what the server writes.
+    /// Decodes `metadata.managedFields`. Returns `None` if it is malformed.
     pub(crate) fn decode(entries: &Value) -> Option<Self> {
         let mut managers = BTreeMap::new();
         for entry in entries.as_array()? {
@@ -159,7 +159,7 @@ impl Managers {
         Some(Self(managers))
     }
 
-    /// Writes `metadata.managedFields`: those who apply first, then by time and name.
+    /// Encodes `metadata.managedFields`: managers that apply come first, then by time and name.
     pub(crate) fn encode(&self) -> Value {
         let mut entries: Vec<(&Manager, &Holding)> = self.0.iter().collect();
         entries.sort_by_key(|(manager, holding)| {
@@ -174,7 +174,7 @@ impl Managers {
         entries.into_iter().map(|(manager, holding)| encode(manager, holding)).collect()
     }
 
-    /// Whether these are the same managers of the same fields, whenever they wrote.
+    /// Whether both have the same managers with the same fields, ignoring times.
     pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
         let timeless = |managers: &Self| {
             let mut managers = managers.clone();
@@ -184,7 +184,7 @@ impl Managers {
         timeless(self) == timeless(other)
     }
 
-    /// An object was written by other means than apply: the manager has what it changed.
+    /// Records a write other than apply: the manager gets the fields that it changed.
     pub(crate) fn update(
         &mut self,
         fields: &Fields<'_>,
@@ -210,10 +210,10 @@ impl Managers {
         self.cap();
     }
 
-    /// Applies a configuration; gives the object as it is then, or nothing if it is as it was.
+    /// Applies a configuration. Returns the new object, or `None` if nothing changed.
     ///
     /// # Errors
-    /// If others manage fields that would change, and force was not asked for.
+    /// Returns the conflicts if other managers own fields that would change, unless `force` is set.
     pub(crate) fn apply(
         &mut self,
         fields: &Fields<'_>,
@@ -247,7 +247,7 @@ impl Managers {
         Ok(changed.then_some(object))
     }
 
-    /// Takes from all managers but `writer` what another one has written or removed.
+    /// Removes the changed and removed fields from all managers but `writer`.
     fn step(
         &mut self,
         fields: &Fields<'_>,
@@ -267,7 +267,7 @@ impl Managers {
                 left.insert(manager.clone(), holding.clone());
                 continue;
             }
-            // Nobody knows what the fields of a version mean that is no more.
+            // The fields of a version that no longer exists cannot be interpreted.
             let Some(comparison) = compare(&holding.version) else { continue };
             let lost = holding.fields.intersection(&comparison.written());
             let kept = holding.fields.difference(&lost).difference(&comparison.removed);
@@ -285,8 +285,8 @@ impl Managers {
         Ok(comparison)
     }
 
-    /// Removes what a manager applied last time and does not apply any more, unless somebody else
-    /// manages it.
+    /// Removes the fields that the manager applied last time and no longer applies, unless another
+    /// manager owns them.
     fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Holding) -> Value {
         let Some(&place) = fields.places.get(&last.version) else { return merged };
         let last = last.fields.with_named(place);
@@ -302,7 +302,7 @@ impl Managers {
             let kept = applied(place, &left).with_named(place).union(&owned.with_named(place));
             left = remove(place, &merged, &all.difference(&kept));
         }
-        // What went with the rest although this manager did not apply it comes back.
+        // Keep what was removed along with them, but was not applied by this manager.
         let all = applied(place, &merged).with_named(place);
         let left = applied(place, &left).with_named(place);
         remove(place, &merged, &all.difference(&left).intersection(&last))
@@ -312,7 +312,7 @@ impl Managers {
         self.0.retain(|_, holding| !holding.fields.is_empty());
     }
 
-    /// Puts the oldest managers of a version together where there are too many.
+    /// Merges the oldest managers of a version if there are too many.
     fn cap(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<(Option<String>, Manager)> =

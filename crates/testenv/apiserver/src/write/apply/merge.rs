@@ -1,4 +1,4 @@
-//! Two objects become one, and one loses fields.
+//! Server-side apply: merges the applied object, and removes fields that nobody owns any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,7 @@ use super::compare::{element, is_nothing};
 use super::field_set::{Element, FieldSet};
 use crate::merge_schema::{Form, MergeSchema};
 
-/// What is there, with what is applied over it. What is applied wins; what it does not mention
-/// stays.
+/// Merges the applied value into the present one. Applied values win; everything else stays.
 pub(crate) fn merge(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let form = place.form(applied);
     let alike = form == place.form(held);
@@ -37,13 +36,13 @@ fn merge_maps(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// Items that both have come in the order in which they are applied. Items that only one has stay
-/// where they are among their neighbours; where both have some, those that are there come first.
+/// Merges two lists. Items in both lists take the order of the applied list. Other items keep their
+/// position between their neighbours; where both lists have some, the present ones come first.
 fn merge_lists(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let (ours, theirs) = (items(place, held), items(place, applied));
     let mut known: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
     for (element, item) in &ours {
-        // An item that is there twice is not merged with anything.
+        // A duplicate item is not merged with anything.
         known.entry(element).and_modify(|held| *held = None).or_insert(Some(*item));
     }
     let wanted: BTreeSet<&Element> = theirs.iter().map(|(element, _)| element).collect();
@@ -55,8 +54,7 @@ fn merge_lists(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let mut left = ours.iter().peekable();
     let mut merged = Vec::with_capacity(ours.len().max(theirs.len()));
     for (element, item) in &theirs {
-        // What is there goes first, up to the item whose turn is next; others come where they are
-        // applied.
+        // First the present items up to the next shared one. New items keep their applied position.
         while let Some((next, held)) = left.next_if(|(next, _)| shared.peek() != Some(&next)) {
             if !wanted.contains(next) {
                 merged.push((*held).clone());
@@ -74,13 +72,14 @@ fn merge_lists(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     Value::Array(merged)
 }
 
-/// The items of a list with what tells them apart; those that nothing tells apart are left out.
+/// Returns the items of a list with their path elements. Items that cannot be identified are left
+/// out.
 fn items<'a>(place: MergeSchema<'_>, list: &'a Value) -> Vec<(Element, &'a Value)> {
     let items = list.as_array().into_iter().flatten();
     items.filter_map(|item| Some((element(place, item).ok()?, item))).collect()
 }
 
-/// The value without these fields. A list or map of which nothing is left is null.
+/// Returns the value without these fields. A list or map becomes null if nothing is left of it.
 pub(crate) fn remove(place: MergeSchema<'_>, value: &Value, fields: &FieldSet) -> Value {
     match (place.form(value), value) {
         (Form::Map, Value::Object(map)) => {
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
-    /// A schema of a set, a list of type map and an atomic list.
+    /// A schema with a set, a keyed list and an atomic list.
     fn schema() -> Schema {
         let text = json!({"type": "string"});
         let item = json!({

@@ -1,10 +1,9 @@
-//! Who writes, and what becomes of `metadata.managedFields` when an object is written by other
-//! means than apply.
+//! The writer of a request, and how writes other than apply change `metadata.managedFields`.
 //!
-//! The real server keeps managed fields of all objects. Here only those objects have them that were
-//! ever applied, or that were created by somebody who named itself: an object that nobody applies
-//! costs nothing. What was written before belongs to a manager called `before-first-apply`, as on a
-//! real server for objects without any.
+//! The real server keeps managed fields for all objects. Here only those objects have them that
+//! were applied at least once, or created with a `fieldManager`. So objects that nobody applies
+//! cost nothing. As on a real server, earlier writes belong to a manager called
+//! `before-first-apply`.
 
 use serde_json::{Map, Value};
 
@@ -16,28 +15,28 @@ use crate::kind::{StatusMetadata, Version};
 use crate::merge_schema::{BuiltInMergeSchema, MergeSchema};
 use crate::target::Target;
 
-/// The field of `metadata` that all of this is about.
+/// The field of `metadata` with the managers.
 pub(crate) const MANAGED_FIELDS: &str = "managedFields";
 
-/// Bytes that the name of a manager may have, if it is taken from the user agent.
+/// The longest manager name that is taken from a user agent, in bytes.
 const NAME_MAX: usize = 128;
 
-/// Who writes. Its name is worked out only where it is written down.
+/// The client that writes. Its name is only computed when it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Writer<'a> {
-    /// The parameter `fieldManager`; mostly empty.
+    /// The parameter `fieldManager`; usually empty.
     field_manager: &'a str,
     user_agent: Option<&'a str>,
-    /// The subresource that is written through, where the target does not say so itself.
+    /// The subresource of the write, if the target does not name it.
     subresource: Option<&'static str>,
 }
 
-/// What a write does to the managed fields of an object.
+/// How a write changes the managed fields of an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tracking<'a> {
-    /// They are in the object already: it was applied.
+    /// The object was applied, and has its new managers already.
     Done,
-    /// This one has written what changed.
+    /// This writer has made the changes.
     By(Writer<'a>),
 }
 
@@ -46,12 +45,12 @@ impl<'a> Writer<'a> {
         Self { field_manager, user_agent, subresource: None }
     }
 
-    /// The same one, who writes through a subresource.
+    /// Returns the writer as one that writes through a subresource.
     pub(crate) fn through(self, subresource: &'static str) -> Self {
         Self { subresource: Some(subresource), ..self }
     }
 
-    /// What it calls itself, or else what stands before the first slash of its user agent.
+    /// Returns the `fieldManager`, or else the user agent up to its first slash.
     fn name(self) -> String {
         if !self.field_manager.is_empty() {
             return self.field_manager.to_owned();
@@ -62,7 +61,7 @@ impl<'a> Writer<'a> {
         name
     }
 
-    /// When it writes. The real server does not tell that of one who writes through `/scale`.
+    /// Returns the time of the write. The real server records none for writes through `/scale`.
     fn time(self, clock: &WallClock) -> Option<String> {
         self.subresource.is_none().then(|| clock.now())
     }
@@ -73,7 +72,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Notes who made a new object, if anybody wants to know.
+/// Records the creator of a new object, if it has managers or the request names one.
 pub(crate) fn created(
     target: &Target,
     object: &mut Map<String, Value>,
@@ -93,7 +92,8 @@ pub(crate) fn created(
     put(object, &managers);
 }
 
-/// Notes who changed an object, if it has managers. `given` is what the writer sent of them.
+/// Records the writer of a changed object, if it has managers. `given` are the managers in the
+/// request.
 pub(crate) fn updated(
     target: &Target,
     old: &Map<String, Value>,
@@ -124,7 +124,7 @@ pub(crate) fn updated(
             managers
         }
     };
-    // Who wrote last is no news if nothing else is.
+    // A write that would only change the time of a manager keeps the old managers.
     let rest_is_same = without_managers(old) == *new;
     match held {
         Some(held) if rest_is_same && after.same_but_for_times(&before) => {
@@ -134,8 +134,8 @@ pub(crate) fn updated(
     }
 }
 
-/// The managers that a write starts from. A list that is empty, or of one empty entry, forgets them
-/// all; one that is not understood does not count, and neither does one that is sent to a
+/// Returns the managers before the write. A client clears them by sending an empty list, or a list
+/// of one empty entry. Malformed managers are ignored, and so are those in a write to a
 /// subresource.
 fn base(target: &Target, given: Option<&Value>, held: &Managers) -> Managers {
     let Some(given) = given.filter(|_| target.subresource.is_empty()) else { return held.clone() };
@@ -152,7 +152,7 @@ fn base(target: &Target, given: Option<&Value>, held: &Managers) -> Managers {
     given.unwrap_or_else(|| held.clone())
 }
 
-/// How the fields of the target's kind merge, and which a request to it cannot write.
+/// Returns how the fields of the target's kind merge, and which of them a request cannot write.
 pub(crate) fn fields(target: &Target) -> Fields<'_> {
     let place =
         |version: &Version| (target.kind.api_version(&version.name), place_of(target, version));
@@ -186,7 +186,7 @@ fn unwritable(target: &Target) -> FieldSet {
     }
 }
 
-/// An object to which nothing was given.
+/// Returns an object without any fields set.
 pub(crate) fn nothing(target: &Target) -> Value {
     if target.kind.is_builtin() {
         BuiltInMergeSchema::empty_object(&target.kind, &target.version().name)
@@ -195,24 +195,24 @@ pub(crate) fn nothing(target: &Target) -> Value {
     }
 }
 
-/// `apiVersion` of the request.
+/// Returns the `apiVersion` of the request.
 pub(crate) fn version_of(target: &Target) -> String {
     target.kind.api_version(&target.version().name)
 }
 
-/// Takes the managers out of an object, as they stand there.
+/// Removes the managers from an object and returns them.
 pub(crate) fn take(object: &mut Map<String, Value>) -> Option<Value> {
     metadata_mut(object).remove(MANAGED_FIELDS)
 }
 
-/// Puts managers into an object, or nothing if there are none.
+/// Sets the managers of an object, if there are any.
 pub(crate) fn put(object: &mut Map<String, Value>, managers: &Managers) {
     if !managers.is_empty() {
         metadata_mut(object).insert(MANAGED_FIELDS.to_owned(), managers.encode());
     }
 }
 
-/// A stored object in the words of the request's version.
+/// Returns a stored object with the field names of the request's version.
 fn shown(target: &Target, object: &Map<String, Value>) -> Value {
     let mut value = Value::Object(object.clone());
     target.version().to_shown(&mut value);

@@ -1,6 +1,5 @@
-//! JSON patch (RFC 6902), with the liberties that the real server takes: a missing member can be
-//! replaced, is equal to null, and copies as null; the text before the first slash of a path is
-//! ignored.
+//! JSON patch (RFC 6902), as lenient as the real server: a missing member can be replaced, equals
+//! null, and is copied as null. The text before the first slash of a path is ignored.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +9,7 @@ use crate::json;
 #[derive(Debug, Clone)]
 pub(crate) struct Operation(Map<String, Value>);
 
-/// The patch does not fit the object; the real server does not say why either.
+/// The patch does not apply to the object. The real server gives no reason either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Misfit;
 
@@ -22,9 +21,8 @@ impl Operation {
         }
     }
 
-    /// Changes the document, or leaves it in some state that is not to be used. `copied` counts the
-    /// bytes that the copies of a patch add up to: without a bound, a few of them double a document
-    /// to gigabytes.
+    /// Applies the operation. After an error the document must not be used. `copied` counts the
+    /// bytes that the patch has copied: without a limit, a few copies grow a document to gigabytes.
     pub(crate) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
         let path = self.text("path")?;
         match self.text("op")? {
@@ -62,7 +60,7 @@ impl Operation {
     }
 }
 
-/// The parent of what a path names, and the name in it.
+/// Returns the parent of the value at a path, and the last segment of the path.
 fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Misfit> {
     let segments: Vec<String> = path
         .split('/')
@@ -85,7 +83,8 @@ fn index(segment: &str) -> Result<usize, Misfit> {
     segment.parse().map_err(|_| Misfit)
 }
 
-/// A missing member of an object is nothing; a missing element of a list is an error.
+/// Returns the value at a path. A missing member of an object is `None`, but a missing element of a
+/// list is an error.
 fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Misfit> {
     match parent(document, path)? {
         (Value::Object(fields), name) => Ok(fields.get(&name)),
@@ -94,10 +93,10 @@ fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Mis
     }
 }
 
-/// Bytes that all copies of one patch may add up to: what a body may have.
+/// The limit on bytes that one patch may copy: the largest body.
 const COPIED_MAX: usize = 3 * 1024 * 1024;
 
-/// Bytes of a value, roughly.
+/// Returns the approximate size of a value in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
@@ -109,7 +108,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Refuses a value that would make the document deeper than a body may be.
+/// Rejects a value that would nest the document deeper than a body may be.
 fn check_depth(path: &str, value: &Value) -> Result<(), Misfit> {
     if path.matches('/').count() + json::depth(value) > json::depth_max() {
         Err(Misfit)

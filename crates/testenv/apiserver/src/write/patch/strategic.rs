@@ -1,19 +1,19 @@
-//! Strategic merge patches: what kubectl and client-go send for built-in kinds.
+//! Strategic merge patches, which kubectl and client-go send for built-in kinds.
 //!
-//! They are merge patches that know the types of what they change. Lists whose items can be told
-//! apart merge item by item, and members whose names start with `$` are directives:
+//! They are merge patches with a schema: lists whose items have keys are merged item by item.
+//! Members with names that start with `$` are directives:
 //!
 //! - `$patch: replace` or `delete`, in a map or in an item of a list;
-//! - `$setElementOrder/L`: the order that the items of the list L are to have;
-//! - `$deleteFromPrimitiveList/L`: values to take out of a list of scalars;
+//! - `$setElementOrder/L`: the order of the items of the list L;
+//! - `$deleteFromPrimitiveList/L`: values to remove from a list of scalars;
 //! - `$retainKeys`: the members that a map may keep.
 //!
-//! Maps are merged here, lists in [`lists`], which keeps their [`order`]; [`golang`] has the words
-//! of Go's formatting, since errors quote the patch. Everything is as in apimachinery's
-//! `StrategicMergePatch`, the oddities included: an item that is new in a list is taken as it
-//! stands, with the nulls and directives that are in it.
+//! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`golang`]
+//! formats values as Go does, because errors quote the patch. Everything works as in apimachinery's
+//! `StrategicMergePatch`, including its oddities: a new item of a list is added unchanged, with its
+//! nulls and directives.
 //!
-//! A patch is changed while it is applied, since errors show what is left of it.
+//! Applying a patch consumes it, because errors show what is left of it.
 
 pub(super) mod golang;
 mod lists;
@@ -37,14 +37,13 @@ const SET_ORDER: &str = "$setElementOrder";
 /// Why a patch cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A directive has the wrong form.
+    /// A directive is malformed.
     Form(&'static str),
-    /// A list has lists in it.
+    /// A list contains lists.
     ListOfLists,
-    /// It does not fit the object or its type. The real server calls that an internal error.
+    /// The patch does not match the object or its type. The real server returns an internal error.
     Misfit(String),
-    /// The handler of the real server panics on this patch, and closes the connection. We answer
-    /// 500.
+    /// The real server panics on this patch and closes the connection. We answer with a 500.
     Panic,
 }
 
@@ -82,7 +81,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Merges a patch into a map of a known type.
+/// Applies a patch to a map of a known type.
 pub(super) fn merge(
     mut original: Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -125,7 +124,7 @@ pub(super) fn merge(
     Ok(original)
 }
 
-/// A field that both sides have; none if nothing is left of it.
+/// Merges a field that both sides have. Returns `None` if nothing is left of it.
 fn merge_field(
     held: Value,
     change: &mut Value,
@@ -157,13 +156,13 @@ fn merge_field(
     }
 }
 
-/// A value that replaces what was there; none if it is a directive itself.
+/// Returns a value that replaces the old one, or `None` if it is a directive itself.
 fn as_new(change: &mut Value) -> Option<Value> {
     drop_nulls(change);
     without_directives(change)
 }
 
-/// Applies `$retainKeys`: what it does not name goes away, and must not be in the patch.
+/// Applies `$retainKeys`: removes the members that it does not list. The patch must not set those.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -185,7 +184,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// The list that a member with values to delete is about.
+/// Returns the name of the list, if the member is a `$deleteFromPrimitiveList` directive.
 fn deleted_list(name: &str) -> Result<Option<&str>, Refusal> {
     if !name.starts_with(DELETE_VALUES) {
         return Ok(None);
@@ -193,7 +192,7 @@ fn deleted_list(name: &str) -> Result<Option<&str>, Refusal> {
     subject(name, DELETE_VALUES).map(Some).ok_or(Refusal::VALUES)
 }
 
-/// What stands behind the slash of a directive; none if the name only begins like one.
+/// Returns the part after the slash of a directive, or `None` if the name only starts like one.
 fn subject<'a>(name: &'a str, directive: &str) -> Option<&'a str> {
     name.strip_prefix(directive)?.strip_prefix('/')
 }
@@ -202,7 +201,7 @@ fn names(patch: &Map<String, Value>, of: impl Fn(&str) -> bool) -> Vec<String> {
     patch.keys().filter(|name| of(name)).cloned().collect()
 }
 
-/// Takes away members that are null, at any depth.
+/// Removes members that are null, at any depth.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -214,7 +213,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A value without the maps in it that are directives, which it may be itself.
+/// Removes all maps that are directives. Returns `None` if the value itself is one.
 fn without_directives(value: &mut Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,

@@ -1,4 +1,4 @@
-//! `SubjectAccessReview` and its kin: whether somebody may do something.
+//! `SubjectAccessReview` and its variants: whether a user may do something.
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,9 @@ use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::target::Target;
 use crate::user::User;
 
-/// A review of the sender's own access.
+/// The review of the sender's own access.
 const SELF: &str = "SelfSubjectAccessReview";
-/// A review that is about one namespace.
+/// The review of access in one namespace.
 const LOCAL: &str = "LocalSubjectAccessReview";
 
 pub(super) fn answer(
@@ -22,12 +22,12 @@ pub(super) fn answer(
 ) -> Result<Object, Failure> {
     let kind = target.kind.kind.as_str();
     if kind == LOCAL {
-        // A review without a namespace is in the one of its path.
+        // A review without a namespace gets that of the path.
         crate::write::create::fit_namespace(target, &mut review)?;
     }
     let errors = errors(kind, &review);
     if !errors.is_empty() {
-        // The real server does not know the kind here.
+        // The real server leaves the kind empty here.
         return Err(Failure::invalid(&target.kind.group, "", "", &errors));
     }
     drop_empty(&mut review);
@@ -84,13 +84,13 @@ fn errors(kind: &str, review: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// The attributes of a path under the names that they have in Go.
+/// Returns path attributes with their Go field names.
 fn as_go(path: &Value) -> Value {
     let text = |field: &str| path[field].as_str().unwrap_or_default();
     json!({"Path": text("path"), "Verb": text("verb")})
 }
 
-/// Texts that say nothing are not answered with.
+/// Removes empty fields: the response does not have them.
 fn drop_empty(review: &mut Object) {
     let Some(Value::Object(spec)) = review.get_mut("spec") else { return };
     for part in ["resourceAttributes", "nonResourceAttributes"] {
@@ -101,7 +101,7 @@ fn drop_empty(review: &mut Object) {
     spec.retain(|_, value| *value != "" && *value != json!([]));
 }
 
-/// A review has no identity.
+/// Returns an error if the metadata of a review is not empty.
 fn metadata_error(kind: &str, review: &Object) -> Option<FieldError> {
     let metadata = review.get("metadata")?.as_object()?;
     let is_empty = |value: &Value| match value {
@@ -120,7 +120,7 @@ fn metadata_error(kind: &str, review: &Object) -> Option<FieldError> {
     (said.count() > 0).then(|| FieldError::invalid("metadata", &shown, detail))
 }
 
-/// Whose access is asked about.
+/// Returns the user whose access is reviewed.
 fn read_subject(spec: &Value) -> User {
     let texts = |list: &Value| -> Vec<String> {
         let list = list.as_array().into_iter().flatten();

@@ -57,7 +57,7 @@ fn status(rules: &[PolicyRule], problem: Option<String>) -> Value {
     status
 }
 
-/// The lists that are not empty.
+/// Returns the lists that are not empty.
 fn filled(lists: &[(&str, &Vec<String>)]) -> Value {
     let filled = lists.iter().filter(|(_, list)| !list.is_empty());
     Value::Object(

@@ -1,4 +1,4 @@
-//! `TokenReview`: whom a token stands for.
+//! `TokenReview`: returns the user of a token.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Asked, Object, user_info};
 use crate::accounts::{self, Authenticated, Claims, ISSUER, Signer};
 use crate::failure::Failure;
 
-/// What every token is called that stands for nobody.
+/// The error for an unknown token.
 const INVALID: &str = "invalid bearer token";
 
 pub(super) fn answer(mut review: Object, asked: &Asked<'_>) -> Result<Object, Failure> {
@@ -45,14 +45,14 @@ fn review_token(
             found.map_err(|why| format!("[{INVALID}, {why}]"))
         }
         _ => {
-            // The tokens of the server itself are good for every audience.
+            // The server's own tokens are valid for every audience.
             let user = auth.review(token).ok_or_else(|| INVALID.to_owned())?;
             Ok(Authenticated { user, audiences })
         }
     }
 }
 
-/// Opens the token that a review is about, if it says that this server issued it.
+/// Verifies the token of a review, if it names this server as its issuer.
 pub(crate) fn open_token(review: &Object, signer: &Signer) -> Option<Result<Claims, String>> {
     let token = review.get("spec")?.get("token")?.as_str()?;
     accounts::claims_our_issuer(token).then(|| signer.open(token))

@@ -1,4 +1,4 @@
-//! The columns of what a cluster is made of, as kube-apiserver v1.36.3 defines them.
+//! The columns of nodes, namespaces, leases and classes, as kube-apiserver v1.36.3 defines them.
 
 use crate::table::column::{AGE, Column, NAME, boolean, integer, text};
 

@@ -1,4 +1,4 @@
-//! The columns of configuration, as kube-apiserver v1.36.3 defines them.
+//! The columns of config maps and similar kinds, as kube-apiserver v1.36.3 defines them.
 
 use crate::table::column::{AGE, Column, NAME, integer, text};
 

@@ -1,4 +1,4 @@
-//! The columns of services and what leads to them, as kube-apiserver v1.36.3 defines them.
+//! The columns of services and other network kinds, as kube-apiserver v1.36.3 defines them.
 
 use crate::table::column::{AGE, Column, NAME, text};
 

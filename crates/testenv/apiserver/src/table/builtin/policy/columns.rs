@@ -1,4 +1,4 @@
-//! The columns of policies of pods, as kube-apiserver v1.36.3 defines them.
+//! The columns of disruption budgets and autoscalers, as kube-apiserver v1.36.3 defines them.
 
 use crate::table::column::{AGE, Column, NAME, integer, text};
 

@@ -1,4 +1,4 @@
-//! Managers of the fields of small objects whose schema has every sort of list and map.
+//! Tests of managers, with small objects whose schema has all types of lists and maps.
 
 use serde_json::{Value, json};
 

@@ -1,24 +1,24 @@
-//! Values as Go's `fmt` shows them.
+//! Formats values as Go's `fmt` does.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
 
-/// What `%v` makes of a value that was read from JSON.
+/// Formats a value from JSON as `%v` does.
 pub(in crate::write::patch) fn shown(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value, &|out, scalar| out.push_str(&plain(scalar)));
     out
 }
 
-/// The same for a map.
+/// Formats a map as `%v` does.
 pub(in crate::write::patch) fn shown_map(map: &Map<String, Value>) -> String {
     let mut out = String::new();
     write_map(&mut out, map, &|out, scalar| out.push_str(&plain(scalar)));
     out
 }
 
-/// What `%v` makes of a list of lists.
+/// Formats a list of lists as `%v` does.
 pub(super) fn shown_lists(lists: &[&[Value]]) -> String {
     let shown: Vec<String> = lists.iter().map(|list| shown_list(list)).collect();
     format!("[{}]", shown.join(" "))
@@ -29,7 +29,7 @@ pub(super) fn shown_list(list: &[Value]) -> String {
     format!("[{}]", items.join(" "))
 }
 
-/// What `%s` makes of a value: it complains about all that is not a text.
+/// Formats a value as `%s` does, with Go's error markers for values that are not strings.
 pub(super) fn as_text(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value, &|out, scalar| match scalar {
@@ -42,7 +42,7 @@ pub(super) fn as_text(value: &Value) -> String {
     out
 }
 
-/// The type of a value, as `%s` shows it.
+/// Returns the Go type of a value, as `%s` shows it.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -55,7 +55,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// What a scalar is compared by: its type and its value. Maps and lists cannot be compared.
+/// Returns a key to compare scalars by: type and value. Returns `None` for maps and lists.
 pub(super) fn identity(value: &Value) -> Option<String> {
     match value {
         Value::Array(_) | Value::Object(_) => None,
@@ -104,7 +104,7 @@ fn plain(scalar: &Value) -> String {
     }
 }
 
-/// Whole numbers that fit, and floats in the shortest form that means the same.
+/// Formats an integer, or a float in the shortest form with the same value.
 fn shown_number(number: &Number) -> String {
     if number.is_i64() {
         return number.to_string();

@@ -9,14 +9,14 @@ use super::order::{Ranks, by_rank, interleave};
 use super::{DELETE, DIRECTIVE, MERGE, REPLACE, Refusal, SET_ORDER, subject, without_directives};
 use crate::kinds::PatchPlace;
 
-/// What the items of a list are.
+/// The type of a list's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Items {
     Maps,
     Scalars,
 }
 
-/// Merges a list whose items can be told apart: by the field `key`, or by their values if it is
+/// Merges a list with items that are identified by the field `key`, or by their values if `key` is
 /// empty.
 pub(super) fn merge(
     held: Vec<Value>,
@@ -27,7 +27,7 @@ pub(super) fn merge(
     merge_with_order(held, change, place, key).map(|(merged, _)| merged)
 }
 
-/// The same, and the order in which the server has the items from then on.
+/// Merges a list. Also returns the server's order of the items after the merge.
 fn merge_with_order(
     held: Vec<Value>,
     change: &mut [Value],
@@ -47,8 +47,8 @@ fn merge_with_order(
     Ok((merged, held))
 }
 
-/// Takes the values of a deletion out of a list of scalars. Lists of maps are merged, whatever they
-/// are said to be.
+/// Removes the values of a delete directive from a list of scalars. Lists of maps are merged
+/// instead.
 pub(super) fn delete(
     held: Vec<Value>,
     change: &mut [Value],
@@ -65,7 +65,7 @@ pub(super) fn delete(
     Ok(held.into_iter().filter(|value| !gone.contains(&identity(value))).collect())
 }
 
-/// Applies `$setElementOrder/L`, and with it what the patch says about the list L.
+/// Applies `$setElementOrder/L`, together with the patch of the list L.
 pub(super) fn set_order(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -134,7 +134,7 @@ fn merge_maps(
             continue;
         }
         let value = identity(fields.get(key).ok_or_else(|| Refusal::no_key(fields, key))?);
-        // Go panics when it compares two merge keys that are maps or lists.
+        // Go panics if it compares two merge keys that are maps or lists.
         if value.is_none() {
             return Err(Refusal::Panic);
         }
@@ -146,18 +146,18 @@ fn merge_maps(
             merged.push(item.clone());
         }
     }
-    // Go deletes and appends in place: new items take the places of those that went.
+    // Go deletes and appends in place: new items take the positions of deleted ones.
     let server = merged.iter().take(before).cloned().collect();
     let merged = Parts::of(merged, &plain, key)?.in_order(&plain, &held, key)?;
     Ok((merged, server))
 }
 
-/// What items with a directive want.
+/// The directives among the items of a patch.
 #[derive(Default)]
 struct Special {
-    /// The list becomes what else is in the patch.
+    /// Whether the rest of the patch replaces the list.
     replaces: bool,
-    /// The keys of items that go away.
+    /// The keys of the items to delete.
     deleted: HashSet<Option<String>>,
 }
 
@@ -193,7 +193,7 @@ impl Parts {
     fn of(merged: Vec<Value>, wanted: &[Value], key: &str) -> Result<Self, Refusal> {
         let ranks = Ranks::new(wanted, key);
         if key.is_empty() {
-            // Go looks values up in a map, which maps and lists cannot be keys of.
+            // Go uses the values as map keys, and panics for maps and lists.
             if wanted.iter().chain(&merged).any(|value| identity(value).is_none()) {
                 return Err(Refusal::Panic);
             }
@@ -205,7 +205,7 @@ impl Parts {
         Ok(Self { named, others })
     }
 
-    /// The list in the order of the patch; items that only the server has keep theirs.
+    /// Returns the list in the order of the patch. Items that only the server has keep their order.
     fn in_order(
         self,
         wanted: &[Value],
@@ -223,7 +223,7 @@ impl Parts {
     }
 }
 
-/// Deletions that came into a list with new items end it.
+/// Moves delete directives, which came in with new items, to the end of the list.
 fn deletions_last(list: Vec<Value>) -> Vec<Value> {
     let (deletions, mut others): (Vec<Value>, Vec<Value>) = list
         .into_iter()
@@ -232,8 +232,8 @@ fn deletions_last(list: Vec<Value>) -> Vec<Value> {
     others
 }
 
-/// Go searches the patch list for every merged item, and fails at the first entry that is not a
-/// map, unless it finds the item before that.
+/// Go searches the patch list for every merged item. It fails at the first entry that is not a map,
+/// unless it finds the item earlier.
 fn check_search(merged: &[Value], wanted: &[Value], ranks: &Ranks<'_>) -> Result<(), Refusal> {
     let Some(odd) = wanted.iter().position(|item| !item.is_object()) else { return Ok(()) };
     if merged.iter().any(|item| ranks.of(item).is_none_or(|rank| rank > odd)) {
@@ -252,8 +252,8 @@ fn check_keys(list: &[Value], key: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks that the items of a patch are among those of its order, and stand in that order.
-/// Deletions do not count.
+/// Checks that `order` contains the items of a patch, in the same order. Items to delete are
+/// ignored.
 fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Refusal> {
     if change.is_empty() || order.is_empty() {
         return Ok(());
@@ -302,7 +302,7 @@ fn is_same(left: &Value, right: &Value, key: &str) -> Result<bool, Refusal> {
     }
 }
 
-/// What both lists have in them, which must be of one type.
+/// Returns the type of the items of both lists. They must all have the same type.
 fn items(held: &[Value], change: &[Value]) -> Result<Items, Refusal> {
     let mut types = held.iter().chain(change).map(|item| (item, golang::type_name(item)));
     let Some((first, of)) = types.next() else {

@@ -1,5 +1,5 @@
-//! The order of a list after a patch: what the patch names stands in the order of the patch, what
-//! only the server has keeps its own, and both are interleaved as well as they can be.
+//! The order of a list after a patch: items in the patch take the order of the patch, items that
+//! only the server has keep theirs, and both are interleaved.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::golang::identity;
 
 /// Go's `sort` uses insertion sort up to this length, and so do we. The algorithm only matters if
-/// an item has no rank: Go's comparison is not a strict order then.
+/// an item has no rank, because Go's comparison is not a strict order then.
 const SORTED_BY_INSERTION: usize = 20;
 
-/// The places of items in a list, by their key or, if that is empty, by their value.
+/// The positions of items in a list, by key, or by value if `key` is empty.
 pub(super) struct Ranks<'a> {
     key: &'a str,
     places: HashMap<String, usize>,
@@ -28,7 +28,7 @@ impl<'a> Ranks<'a> {
         ranks
     }
 
-    /// The first place of an item of that name.
+    /// Returns the first position of an item with the same key.
     pub(super) fn of(&self, item: &Value) -> Option<usize> {
         self.places.get(&self.name(item)?).copied()
     }
@@ -38,7 +38,7 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// Sorts items by their ranks; equal ones stay as they are.
+/// Sorts items by their ranks. Items of the same rank keep their order.
 pub(super) fn by_rank(items: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     let mut ranked: Vec<(Option<usize>, Value)> =
         items.into_iter().map(|item| (ranks.of(&item), item)).collect();
@@ -46,7 +46,7 @@ pub(super) fn by_rank(items: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     if all_known || ranked.len() > SORTED_BY_INSERTION {
         ranked.sort_by_key(|(rank, _)| *rank);
     } else {
-        // An item without a rank comes before its neighbour, whichever of the two it is.
+        // An item without a rank compares as less, on either side.
         let is_less = |left: Option<usize>, right: Option<usize>| match (left, right) {
             (Some(left), Some(right)) => left < right,
             _ => true,
@@ -62,8 +62,8 @@ pub(super) fn by_rank(items: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     ranked.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Puts each item of the server before the first item of the patch that it stood before; both
-/// lists keep their order.
+/// Puts each item of the server before the first patch item that it preceded. Both lists keep their
+/// order.
 pub(super) fn interleave(server: Vec<Value>, patch: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     let mut merged = Vec::with_capacity(server.len() + patch.len());
     let (mut server, mut patch) = (server.into_iter().peekable(), patch.into_iter().peekable());

@@ -1,5 +1,4 @@
-//! What a patch makes of an object, case by case. Lists have letters as names, since most cases are
-//! about their order.
+//! Tests of strategic merge patches. Items have letters as names, since most cases are about order.
 
 use serde_json::json;
 
@@ -10,7 +9,7 @@ fn pod_spec() -> PatchPlace {
     pod.map("spec").expect("a pod has a spec").0
 }
 
-/// A patch of the spec of a pod.
+/// Applies a patch to the spec of a pod.
 fn patched(original: Value, patch: Value) -> Result<Value, Refusal> {
     let (Value::Object(original), Value::Object(mut patch)) = (original, patch) else {
         panic!("both must be objects");
@@ -23,7 +22,7 @@ fn made(original: Value, patch: Value) -> Value {
     patched(original, patch).unwrap_or_else(|refusal| panic!("{shown}: {refusal:?}"))
 }
 
-/// Items of a list, one for each letter.
+/// Returns a list with one item for each letter.
 fn named(letters: &str) -> Value {
     letters.chars().map(|name| json!({"name": name.to_string()})).collect()
 }
@@ -86,7 +85,7 @@ fn a_new_item_is_taken_as_it_stands() {
 
 #[test]
 fn order_of_the_patch_goes_before_that_of_the_object() {
-    // What is there, what the patch has, and what comes out.
+    // Present items, items of the patch, and the result.
     for (held, patch, expected) in [
         ("abc", "d", "dabc"),
         ("abc", "a", "abc"),
@@ -127,7 +126,7 @@ fn items_are_deleted_and_lists_replaced() {
     let original = || json!({"containers": named("abc")});
     let delete = json!({"containers": [{"$patch": "delete", "name": "b"}, {"name": "d"}]});
     assert_eq!(letters(&made(original(), delete)["containers"]), "dac");
-    // The new item takes the place of the one that goes, in the order of the server.
+    // The new item takes the position of the deleted one in the server's order.
     let renamed = json!({
         "$setElementOrder/containers": named("dc"),
         "containers": [{"$patch": "delete", "name": "b"}, {"name": "d"}],
@@ -173,7 +172,7 @@ fn scalars_are_a_set_in_the_order_of_the_patch() {
 
 #[test]
 fn many_keys_are_retained_in_linear_time() {
-    // Each with each would be ten thousand million comparisons: the test would not end.
+    // A quadratic algorithm would need ten billion comparisons, and the test would not end.
     let names: Vec<String> = (0..100_000).map(|name| name.to_string()).collect();
     let held: Map<String, Value> = names.iter().map(|name| (name.clone(), json!("1"))).collect();
     let kept: Vec<&String> = names.iter().skip(50_000).collect();
