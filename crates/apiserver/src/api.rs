@@ -50,7 +50,7 @@ pub(crate) struct Call<'a> {
     pub(crate) requester: Requester,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
-    /// Faults that change what is read.
+    /// Faults that affect reads.
     pub(crate) faults: &'a [Fault],
     /// The warnings of the answer.
     pub(crate) warnings: RefCell<Vec<String>>,

@@ -1,6 +1,6 @@
 //! The wall clock of stored timestamps, which the owner of the server passes in.
 //!
-//! Nothing else in the crate reads a wall clock; what waits, waits on `tokio::time`. So a server
+//! Nothing else in the crate reads a wall clock, and all waiting uses `tokio::time`. So a server
 //! with a [`WallClock::fixed`] clock, or one that follows a paused tokio clock, gives the same
 //! bytes every time.
 

@@ -39,7 +39,7 @@ pub enum Fault {
     /// The body of the answer breaks off after so many bytes: of a watch, a list or any other
     /// answer.
     CutAnswer {
-        /// Bytes that still arrive.
+        /// How many bytes still arrive.
         after_bytes: usize,
     },
     /// A get or list reads a state that is some revisions old, as from a server that lags behind.

@@ -152,7 +152,7 @@ pub(crate) enum Dependents {
     /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and
     /// therefore answer a DELETE with the object.
     Orphaned,
-    /// Whatever the request says about dependents is ignored: events.
+    /// The propagation policy of the request is ignored: events.
     Ignored,
 }
 

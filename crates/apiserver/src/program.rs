@@ -39,7 +39,7 @@ pub struct ServerOptions {
     pub seed: Option<u64>,
 }
 
-/// What decides about requests, in the words of kube-apiserver.
+/// The authorization mode, with the names of kube-apiserver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum AuthorizationMode {
     /// Nothing: everyone may do everything.

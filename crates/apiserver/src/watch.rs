@@ -59,7 +59,7 @@ pub(crate) struct Watch {
     filter: Filter,
     /// The objects that are still to be sent as initial events.
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// The same before a webhook has converted them.
+    /// The initial objects before a webhook has converted them.
     unconverted: Vec<Arc<Stored>>,
     /// The revision of the bookmark that ends the initial events, if the client asked for it.
     initial_end: Option<u64>,

@@ -63,7 +63,7 @@ impl Shapes {
     /// Adds the schemas of one document.
     ///
     /// # Errors
-    /// If it has none.
+    /// If the document has no schemas.
     pub(super) fn add_document(&mut self, document: &Value) -> Result<()> {
         let schemas = document["components"]["schemas"].as_object();
         let schemas = schemas.context("an OpenAPI document has no schemas")?;
