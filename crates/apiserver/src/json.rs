@@ -1,5 +1,5 @@
-//! Parses JSON as the real server does: if a member occurs twice, the last one wins and the first
-//! is reported, and a number without a fraction is an integer, however it was written.
+//! Parses JSON as the real server does: if a member occurs twice, the last one wins and the
+//! duplicate is reported; a number without a fraction is an integer, however it was written.
 
 use std::fmt;
 

@@ -25,15 +25,15 @@ pub(crate) struct Kind {
     pub(crate) group: String,
     /// The name in paths, as in `pods`.
     pub(crate) plural: String,
-    /// The name of one object for people, as in `pod`.
+    /// The singular name, as in `pod`.
     pub(crate) singular: String,
     /// The `kind` of one object, as in `Pod`.
     pub(crate) kind: String,
     /// The `kind` of a list, as in `PodList`.
     pub(crate) list_kind: String,
-    /// Short names for people, as in `po`.
+    /// Short names, as in `po`.
     pub(crate) short_names: Vec<String>,
-    /// Groups of resources that people can name at once, as in `all`.
+    /// The groups of resources that it belongs to for kubectl, as in `all`.
     pub(crate) categories: Vec<String>,
     /// Whether objects live in a namespace.
     pub(crate) namespaced: bool,

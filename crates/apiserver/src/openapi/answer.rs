@@ -1,5 +1,5 @@
 //! Answers requests for documents, with the headers for caching: a client that sends the current
-//! hash gets no content.
+//! hash in `If-None-Match` gets a 304 without the document.
 
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,

@@ -67,7 +67,7 @@ impl Kind {
     pub(super) fn decode(self, body: &[u8], version: &str) -> Result<Map<String, Value>, String> {
         let value = match json::read(body) {
             Ok(read) => read.value,
-            // An answer that is not JSON is parsed as YAML, as Go does.
+            // An answer that is not JSON is parsed as YAML, as on the real server.
             Err(error) => {
                 let is_shallow = windlass_nesting::depth(body) <= json::depth_max();
                 let text = std::str::from_utf8(body).ok().filter(|_| is_shallow);
