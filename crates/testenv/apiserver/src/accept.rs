@@ -1,12 +1,12 @@
-//! Which representation an `Accept` header asks for, of those that this server has: objects as JSON
-//! or protobuf, whole or metadata only; tables as JSON; and two forms of discovery.
+//! Chooses the representation of an answer from the `Accept` header: objects as JSON or protobuf,
+//! whole or metadata only; tables as JSON; discovery in two forms.
 
 use crate::failure::Failure;
 use crate::object::Form;
 use crate::protobuf;
 use crate::table::{Include, TableForm, TableVersion};
 
-/// The parameters of one media type that matter here.
+/// One media type of an `Accept` header, with the parameters that this server reads.
 #[derive(Debug, Default, PartialEq)]
 struct Media<'a> {
     name: &'a str,
@@ -15,9 +15,10 @@ struct Media<'a> {
     version: &'a str,
 }
 
-/// The form for objects and lists. No header, as `kube` sends none, means JSON.
+/// Returns the form of objects and lists. Without an `Accept` header (`kube` sends none) it is
+/// JSON.
 ///
-/// `list`: the answer is a list or a watch.
+/// `list` says whether the answer is a list or a watch.
 pub(crate) fn object_form(
     accept: Option<&str>,
     builtin: bool,
@@ -61,17 +62,17 @@ pub(crate) fn object_form(
     })
 }
 
-/// What a client takes that takes protobuf and no JSON.
+/// What a client accepts protobuf for if it does not accept JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtobufAlone {
-    /// Everything that has a message.
+    /// For every type that has a protobuf message.
     Everything,
-    /// Only what it names, as in `as=PartialObjectMetadata`: refusals are JSON.
+    /// Only for the type that it names, as in `as=PartialObjectMetadata`: errors are JSON.
     Named,
 }
 
-/// Whether the client takes protobuf and no JSON. A client that takes both gets JSON, which is what
-/// the server holds.
+/// Returns what the client accepts protobuf for, or `None` if it also accepts JSON. Such a client
+/// gets JSON, because objects are stored as JSON.
 pub(crate) fn protobuf_alone(accept: Option<&str>) -> Option<ProtobufAlone> {
     let mut found = None;
     for media in accept.unwrap_or_default().split(',').map(Media::parse) {
@@ -87,22 +88,22 @@ pub(crate) fn protobuf_alone(accept: Option<&str>) -> Option<ProtobufAlone> {
     found
 }
 
-/// Why nothing in the header could be served.
+/// Why no media type of the header can be served.
 enum Refusal {
-    /// Nobody has it.
+    /// No API server has this media type.
     Unknown,
-    /// JSON, but in a form that nobody has.
+    /// The media type is JSON, but no API server has the form that its parameters name.
     Form,
-    /// A real server has it.
+    /// A real server has this media type; this server does not.
     Missing,
 }
 
-/// Metadata was asked for: of one object, or of a list.
+/// A request for metadata only: of one object, or of a list.
 struct Metadata {
     of_list: bool,
 }
 
-/// Discovery comes in JSON alone.
+/// Checks that the client accepts JSON: discovery has no other encoding here.
 pub(crate) fn check_discovery(accept: Option<&str>) -> Result<(), Failure> {
     let accept = accept.unwrap_or_default();
     let json = |media: Media<'_>| matches!(media.name, "" | "application/json" | "*/*");
@@ -112,7 +113,7 @@ pub(crate) fn check_discovery(accept: Option<&str>) -> Result<(), Failure> {
     object_form(Some(accept), true, false).map(drop)
 }
 
-/// Whether discovery should come in one document.
+/// Returns whether the client wants discovery in one document.
 pub(crate) fn wants_aggregated_discovery(accept: Option<&str>) -> bool {
     let medias = accept.unwrap_or_default().split(',').map(Media::parse);
     let mut json = medias.filter(|media| media.name == "application/json");

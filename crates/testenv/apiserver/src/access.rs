@@ -22,32 +22,32 @@ use crate::selector::field::{FieldOp, FieldSelector};
 use crate::shared::Shared;
 use crate::user::User;
 
-/// Who decides: the rules of the server, then roles if it has them.
+/// What decides about requests: the rules of the server, then RBAC if it is switched on.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) auth: &'a Auth,
     pub(crate) rbac: Option<&'a Rbac>,
 }
 
-/// Who makes a request that was authorized.
+/// The users behind an authorized request.
 pub(crate) struct Requester {
-    /// On whose behalf it is handled.
+    /// The user for whom the request is handled.
     pub(crate) user: User,
-    /// The sender who impersonates the user, if there are no roles. Everyone may impersonate
-    /// everyone then, so the rules must allow a request for the sender as well: nobody evades a
-    /// rule by acting as somebody else.
+    /// The sender who impersonates the user, if there is no RBAC. Everyone may then impersonate
+    /// everyone, so the rules must allow the request for the sender as well: nobody evades a rule
+    /// by acting as somebody else.
     pub(crate) sender: Option<User>,
 }
 
 impl Requester {
-    /// Everyone who must be allowed what is requested.
+    /// Returns every user who must be allowed to make the request.
     pub(crate) fn users(&self) -> impl Iterator<Item = &User> {
         self.sender.iter().chain([&self.user])
     }
 }
 
 impl Shared {
-    /// Who makes a request, or why they may not. `query` is missing if it could not be read.
+    /// Authenticates and authorizes a request. `query` is `None` if it could not be parsed.
     pub(crate) fn authorize_request(
         &self,
         parts: &Parts,
@@ -76,13 +76,13 @@ impl Shared {
         Ok(requester)
     }
 
-    /// From the `Authorization` header to a user, or to a 401.
+    /// Returns the user that the `Authorization` header identifies, or a 401.
     fn authenticate(&self, headers: &HeaderMap) -> Result<User, Failure> {
         let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = header.and_then(bearer_token);
         if let Some(token) = token.filter(|token| accounts::claims_our_issuer(token)) {
             let opened = self.signer.open(token);
-            // A server that takes every token takes those of other clusters, too.
+            // A server that accepts every token also accepts the tokens of other clusters.
             if !self.auth.takes_all() || opened.is_ok() {
                 let audiences = [ISSUER.to_owned()];
                 let found = opened.and_then(|claims| self.state().account_of(&claims, &audiences));
@@ -92,14 +92,14 @@ impl Shared {
         self.auth.authenticate(token)
     }
 
-    /// Roles and bindings as they are now, if they decide.
+    /// Returns the current roles and bindings, if RBAC is switched on.
     fn rbac(&self) -> Option<Arc<Rbac>> {
         if self.auth.uses_roles() { self.state().rbac.clone() } else { None }
     }
 }
 
 impl Access<'_> {
-    /// A 403 if a user may not make a request to this route.
+    /// Returns a 403 if the user may not make a request to this route.
     fn authorize_route(
         &self,
         user: &User,
@@ -111,20 +111,20 @@ impl Access<'_> {
             Route::Resource(_) | Route::Unknown | Route::LegacyWatch => {
                 self.authorize(user, request)
             }
-            // Without roles, everyone who is known may see what there is.
+            // Without RBAC, every authenticated user may read discovery and the like.
             _ if self.rbac.is_none() && !user.is_anonymous() => Ok(()),
             _ => self.authorize(user, request),
         }
     }
 
-    /// A 403 if a user may not do something.
+    /// Returns a 403 if the user may not make the request.
     pub(crate) fn authorize(&self, user: &User, request: &Attributes<'_>) -> Result<(), Failure> {
         let decision = self.auth.decide(self.rbac, user, request);
         if decision.allowed { Ok(()) } else { Err(forbidden(user, request, &decision.reason)) }
     }
 }
 
-/// The token of an `Authorization` header that has one.
+/// Returns the bearer token of an `Authorization` header.
 fn bearer_token(header: &str) -> Option<&str> {
     let mut parts = header.trim().splitn(3, ' ');
     let scheme = parts.next()?;
@@ -132,7 +132,7 @@ fn bearer_token(header: &str) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The refusal, with the reason if there is one.
+/// Returns the 403, with the reason if there is one.
 pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> Failure {
     let verb = request.verb;
     let with_reason =
@@ -159,14 +159,14 @@ pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> 
     }
 }
 
-/// The text with the characters escaped that HTML gives a meaning to, as in the real server: a
-/// browser that shows the message must not run what a request has put into it.
+/// Escapes the characters that have a meaning in HTML, as the real server does: a browser that
+/// shows the message must not run what a request has put into it.
 fn html_escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A list or watch of the one object that a field selector names is about that object: roles can
-/// allow it by name.
+/// Returns the name of the object if a field selector limits a list or watch to one: roles can
+/// allow such a request by name.
 fn selected_name(info: &RequestInfo, query: &Query) -> Option<String> {
     if !info.name.is_empty() || !matches!(info.verb, "list" | "watch") {
         return None;
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// When to give up on a thread that waits for a lock: much later than it needs without one.
+    /// The time limit for a thread that waits for a lock, far above what it needs without waiting.
     const GIVE_UP: Duration = Duration::from_secs(20);
 
     #[test]

@@ -1,8 +1,8 @@
-//! Service accounts as users: tokens are issued for them, and requests that carry one are theirs.
+//! Service accounts as users: issues tokens for them, and authenticates requests by these tokens.
 //!
 //! A token is a JSON Web Token with the claims that kube-apiserver writes, signed with Ed25519. The
-//! key comes from the seed of the server, so that the same requests get the same tokens. A token
-//! counts as long as its account, and the object that it is bound to, are there.
+//! key comes from the seed of the server, so that the same requests get the same tokens. A token is
+//! valid as long as its account, and the object that it is bound to, exist.
 
 mod claims;
 mod jwt;
@@ -17,17 +17,17 @@ use crate::object::Key;
 use crate::state::State;
 use crate::user::User;
 
-/// How far the clocks of issuer and reader may be apart, in seconds.
+/// The allowed clock difference between the issuer and the reader of a token, in seconds.
 const LEEWAY: i64 = 60;
 
-/// The key of a server, made when it is needed first.
+/// The signing key of a server, created on first use.
 #[derive(Debug)]
 pub(crate) struct Signer {
     seed: u64,
     key: OnceLock<SigningKey>,
 }
 
-/// A user who showed a token, and which of the audiences that were asked for it is meant for.
+/// The user of a valid token, and the requested audiences that the token is meant for.
 #[derive(Debug)]
 pub(crate) struct Authenticated {
     pub(crate) user: User,
@@ -39,8 +39,8 @@ impl Signer {
         Self { seed, key: OnceLock::new() }
     }
 
-    /// What a token claims, if the server signed it, be it still good or not. Checking a signature
-    /// is expensive: the caller must not hold the lock of the state.
+    /// Returns the claims of a token that this server signed, whether it is still valid or not.
+    /// Checking a signature is expensive: the caller must not hold the lock of the state.
     pub(crate) fn open(&self, token: &str) -> Result<Claims, String> {
         self.key().open(token).map(|payload| Claims::read(&payload))
     }
@@ -50,13 +50,13 @@ impl Signer {
     }
 }
 
-/// Whether a text is a token that this server may have issued: nothing in it is proven yet.
+/// Returns whether a token names this server as its issuer. The signature is not checked.
 pub(crate) fn claims_our_issuer(token: &str) -> bool {
     jwt::payload(token).is_some_and(|payload| payload["iss"] == ISSUER)
 }
 
 impl State {
-    /// Whom a token of this server stands for, or what is wrong with what it claims.
+    /// Returns the user of a token, or why its claims are not valid.
     pub(crate) fn account_of(
         &self,
         claims: &Claims,
@@ -108,7 +108,7 @@ impl State {
         Ok(())
     }
 
-    /// A token that is bound to an object ends with it.
+    /// Returns an error if the object that a token is bound to is gone.
     fn check_bound(
         &self,
         namespace: &str,
@@ -130,8 +130,8 @@ impl State {
         if deleted { Err(gone()) } else { Ok(()) }
     }
 
-    /// The uid of an object of the core group, and whether its deletion timestamp is more than
-    /// [`LEEWAY`] in the past (a finalizer still keeps the object).
+    /// Returns the uid of an object of the core group, and whether its deletion timestamp is more
+    /// than [`LEEWAY`] in the past (a finalizer still keeps the object).
     fn held(&self, plural: &str, namespace: &str, name: &str) -> Option<(String, bool)> {
         let kind = self.registry.by_plural("", plural)?;
         let object = self.store.get(kind.storage, &Key::new(namespace, name))?.value();

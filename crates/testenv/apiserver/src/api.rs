@@ -1,5 +1,4 @@
-//! From a request that was received to its answer: which verb of which resource it is, and who does
-//! it.
+//! From a parsed request to its answer: dispatches on the verb and the resource.
 
 use std::cell::RefCell;
 use std::sync::{Arc, MutexGuard};
@@ -41,19 +40,19 @@ use crate::write::patch::{Patch, PatchType};
 use crate::write::review::{self, Asked};
 use crate::write::{Answer, Written, decode};
 
-/// A request with everything that is known of it.
+/// A request with everything that is known about it.
 pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) parts: &'a Parts,
     pub(crate) body: Bytes,
-    /// How deep the body is nested.
+    /// The nesting depth of the body.
     pub(crate) depth: usize,
     pub(crate) requester: Requester,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
-    /// Faults that change what is read.
+    /// Faults that affect reads.
     pub(crate) faults: &'a [Fault],
-    /// What the answer warns of.
+    /// The warnings of the answer.
     pub(crate) warnings: RefCell<Vec<String>>,
 }
 
@@ -67,7 +66,8 @@ const UNSUPPORTED_SUBRESOURCES: [&str; 8] =
     ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
-    /// The answer, with its warnings. It is attempted as often as webhooks have to be asked first.
+    /// Returns the answer with its warnings. Attempts the request again each time that webhooks
+    /// have answered.
     pub(crate) async fn answer(self, route: &Route) -> Response<Body> {
         let webhooks = &self.shared.webhooks;
         let mut replay = None;
@@ -79,7 +79,7 @@ impl Call<'_> {
             if let Err(failure) = asking.answer(webhooks).await {
                 break Err(failure);
             }
-            // The next attempt finds them again.
+            // The next attempt collects the warnings again.
             self.warnings.borrow_mut().clear();
         };
         let result = match (result, &mut replay) {
@@ -100,7 +100,7 @@ impl Call<'_> {
         self.document(route).map(Reply::Ready)
     }
 
-    /// What is not about a resource.
+    /// Answers requests that are not about a resource.
     fn document(&self, route: &Route) -> Result<Response<Body>, Failure> {
         match route {
             Route::Health => Ok(reply::text(StatusCode::OK, "ok")),
@@ -194,7 +194,7 @@ impl Call<'_> {
             (&Method::GET, true) => self.list(state, target),
             (&Method::GET, false) => self.get(state, target),
             (&Method::POST, true) => self.create(state, target),
-            // The real server takes a create at the path of a custom object for one at its
+            // The real server treats a create at the path of a custom object as a create at its
             // collection.
             (&Method::POST, false) if !target.kind.is_builtin() => self.create(state, target),
             (&Method::PUT, false) => self.update(state, target),
@@ -324,7 +324,7 @@ impl Call<'_> {
         self.reply(target, written, encoding)
     }
 
-    /// Server-side apply. It may create the object, which its sender must be allowed to.
+    /// Server-side apply. If it creates the object, the sender must be allowed to create it.
     fn apply(&self, state: &mut State, target: &Target, dry_run: bool) -> Result<Written, Failure> {
         let apply = self.configuration(target)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
@@ -333,7 +333,7 @@ impl Call<'_> {
         state.apply(target, &self.decoder(target), apply, dry_run)
     }
 
-    /// What a server-side apply sends.
+    /// Returns the applied configuration from the body.
     fn configuration(&self, target: &Target) -> Result<Apply<'_>, Failure> {
         let read = apply::parse(&self.body)?;
         self.decoder(target).duplicates(&read.duplicates)?;
@@ -344,7 +344,7 @@ impl Call<'_> {
         })
     }
 
-    /// A 403 if the sender of a write that may create an object must not do that.
+    /// Returns a 403 if the sender of a write that may create an object must not create it.
     fn may_create(&self, state: &State) -> Result<(), Failure> {
         let create = RequestInfo { verb: "create", ..self.info.clone() };
         let (access, create) = (self.access(state), create.attributes(None));
@@ -355,7 +355,7 @@ impl Call<'_> {
         Access { auth: &self.shared.auth, rbac: state.rbac.as_deref() }
     }
 
-    /// Who writes, for the managed fields of objects.
+    /// Returns the writer that managed fields record.
     fn writer(&self) -> Writer<'_> {
         Writer::new(&self.query.field_manager, self.header(USER_AGENT))
     }
@@ -366,7 +366,7 @@ impl Call<'_> {
         self.reply(target, written, encoding)
     }
 
-    /// Answers with the objects as they were.
+    /// Deletes a collection. The answer shows the objects as they were before.
     fn delete_collection(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let options = self.delete_options()?;
@@ -464,7 +464,8 @@ impl Call<'_> {
         Ok(Reply::Ready(reply::json(StatusCode::CREATED, &answered)))
     }
 
-    /// Answers a review. It changes nothing, so the state can be let go of in between.
+    /// Answers a review. A review changes nothing, so the lock of the state may be released in
+    /// between.
     fn review(
         &self,
         state: MutexGuard<'_, State>,
@@ -492,7 +493,7 @@ impl Call<'_> {
         self.decoder(target).body(&state.registry, &self.body, self.header(CONTENT_TYPE))
     }
 
-    /// The body of a subresource that takes objects of this version and kind.
+    /// Decodes the body of a subresource, which must have this version and kind.
     fn decode_subresource(
         &self,
         state: &State,
@@ -507,7 +508,7 @@ impl Call<'_> {
         Decoder::new(target, &self.query.field_validation, &self.warnings)
     }
 
-    /// A name without a domain is refused in built-ins, and frowned upon in custom resources.
+    /// Warns of finalizers without a domain in a custom resource. Built-in kinds refuse them.
     fn warn_of_finalizers(&self, target: &Target, object: &Map<String, Value>) {
         if target.kind.is_builtin() {
             return;
@@ -521,7 +522,7 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind, but of this version and kind.
+    /// Parses a body that is not an object of the target's kind, but of `expected`.
     fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
         decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
@@ -542,7 +543,7 @@ impl Call<'_> {
         Ok(Encoding::new(kind, version, form).with_table(writer))
     }
 
-    /// Answers with an object, or with what a write gave instead.
+    /// Answers with the result of a write.
     fn reply(
         &self,
         target: &Target,
@@ -553,7 +554,7 @@ impl Call<'_> {
         Ok(Reply::Object(written, Box::new(encoding), target.kind.clone()))
     }
 
-    /// The options of a create or an update, as webhooks are told of them.
+    /// Returns the options of a create or an update as webhooks receive them.
     fn write_options(&self) -> Value {
         let mut options = json!({});
         if !self.query.dry_run.is_empty() {
@@ -570,7 +571,7 @@ impl Call<'_> {
         options
     }
 
-    /// The options of a table are checked when there is something to show, even after a write.
+    /// Checks the options of a table. This comes last, so a write may have been stored already.
     fn check_table(&self, encoding: &Encoding) -> Result<(), Failure> {
         let is_table = encoding.table().is_some();
         if is_table { Include::parse(&self.query.include_object).map(drop) } else { Ok(()) }
@@ -580,17 +581,17 @@ impl Call<'_> {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// A verb that a part of a custom resource does not have.
+    /// The error for a verb that a subresource of a custom resource does not have.
     fn no_such_verb(&self, target: &Target) -> Failure {
         Failure::verb_not_supported(&target.kind, self.info.verb)
     }
 
-    /// Where the client found this server.
+    /// Returns the address at which the client reached this server.
     fn host(&self) -> &str {
         self.header(HOST).unwrap_or("localhost")
     }
 
-    /// How many revisions old the server pretends to be.
+    /// Returns by how many revisions reads lag behind, because of a fault.
     fn stale(&self) -> u64 {
         let stale = self.faults.iter().map(|fault| match fault {
             Fault::StaleRead { revisions } => *revisions,
@@ -600,8 +601,8 @@ impl Call<'_> {
     }
 }
 
-/// Webhooks are asked about all objects before the first is deleted, up to the first that they
-/// refuse: an attempt that has to wait for them must not have changed anything.
+/// Asks webhooks about all objects before the first one is deleted, up to the first refusal: an
+/// attempt that has to wait for webhooks must not have changed anything.
 fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Result<(), Failure> {
     if state.replay.is_none() {
         return Ok(());
@@ -616,7 +617,8 @@ fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Resu
     if state.is_waiting() { Err(Failure::unanswered()) } else { Ok(()) }
 }
 
-/// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.
+/// Answers a request for a missing resource: with a Status in a built-in group, with plain text
+/// elsewhere, as the real server does.
 fn nobody_serves(registry: &Registry, group: &str) -> Result<Response<Body>, Failure> {
     let group = registry.group(group);
     let builtin = group.is_some_and(|group| group.kinds.iter().any(|kind| kind.is_builtin()));
@@ -627,7 +629,7 @@ fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-/// The release whose behaviour this server follows.
+/// Returns the version of the release that this server emulates.
 fn version() -> Value {
     json!({
         "major": "1",

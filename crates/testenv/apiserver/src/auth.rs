@@ -1,12 +1,11 @@
-//! Who may do what: bearer tokens and a list of rules, so that 401 and 403 can be tested.
+//! Bearer tokens and a list of access rules, so that tests can provoke 401 and 403.
 //!
-//! Without tokens everyone may do everything. With tokens, a request with none is anonymous and may
-//! do nothing, a request with an unknown one is refused, and the rules decide about the others: the
-//! first that matches wins, and what no rule matches is allowed.
+//! Without tokens everyone may do everything. With tokens, a request without a token is anonymous
+//! and may do nothing, and one with an unknown token is refused. The rules decide about all others:
+//! the first rule that matches wins, and what no rule matches is allowed.
 //!
-//! With [`Authorization::Rbac`], what no rule matches is decided by the roles and bindings that are
-//! stored ([`crate::rbac`]). Tokens of service accounts are known in both modes
-//! ([`crate::accounts`]).
+//! With [`Authorization::Rbac`], the stored roles and bindings ([`crate::rbac`]) decide what no
+//! rule matches. Tokens of service accounts are accepted in both modes ([`crate::accounts`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +15,11 @@ use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::rbac::{Decision, MASTERS, Rbac};
 use crate::user::User;
 
-/// What decides about requests that no [`Rule`] matches.
+/// How requests that no [`Rule`] matches are authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
-    /// Everyone who is known may do everything. Roles and bindings are stored and mean nothing.
+    /// Every authenticated user may do everything. Roles and bindings are stored and have no
+    /// effect.
     #[default]
     AlwaysAllow,
     /// Roles and bindings decide, and the server starts with those that every cluster has. Members
@@ -27,7 +27,7 @@ pub enum Authorization {
     Rbac,
 }
 
-/// One line of the list: whom it is about, what, and whether that is allowed.
+/// An access rule: it allows or denies requests by user, verb, resource and namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     allow: bool,
@@ -37,7 +37,7 @@ pub struct Rule {
     namespaces: Vec<String>,
 }
 
-/// Tokens and rules together.
+/// The tokens and rules of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Auth {
     tokens: BTreeMap<String, User>,
@@ -46,13 +46,13 @@ pub(crate) struct Auth {
 }
 
 impl Rule {
-    /// Allows what it matches. Everything matches until a method below narrows it.
+    /// Allows the requests that it matches: all, until a method below narrows it.
     #[must_use]
     pub fn allow() -> Self {
         Self::new(true)
     }
 
-    /// Refuses what it matches, with 403. Everything matches until a method below narrows it.
+    /// Refuses the requests that it matches with 403: all, until a method below narrows it.
     #[must_use]
     pub fn deny() -> Self {
         Self::new(false)
@@ -63,29 +63,29 @@ impl Rule {
         Self { allow, users, verbs, resources, namespaces }
     }
 
-    /// Only for this user or group; may be called again for one more.
+    /// Matches this user or group; each further call adds one.
     #[must_use]
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.users.push(name.into());
         self
     }
 
-    /// Only for this verb (`get`, `list`, `watch`, …); may be called again for one more.
+    /// Matches this verb (`get`, `list`, `watch`, …); each further call adds one.
     #[must_use]
     pub fn verb(mut self, verb: impl Into<String>) -> Self {
         self.verbs.push(verb.into());
         self
     }
 
-    /// Only for this resource (`pods`, `pods/status`) of a group (empty: core); may be called
-    /// again.
+    /// Matches this resource (`pods`, `pods/status`) of a group (empty: core); each further call
+    /// adds one.
     #[must_use]
     pub fn resource(mut self, group: impl Into<String>, resource: impl Into<String>) -> Self {
         self.resources.push((group.into(), resource.into()));
         self
     }
 
-    /// Only in this namespace; may be called again for one more.
+    /// Matches this namespace; each further call adds one.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespaces.push(namespace.into());
@@ -126,30 +126,30 @@ impl Auth {
         self.tokens.get(token).cloned()
     }
 
-    /// The user of a token. A server without tokens and without RBAC accepts every token, for the
-    /// owner.
+    /// Returns the user of a token. A server without tokens and without RBAC accepts every token
+    /// and returns the owner.
     pub(crate) fn review(&self, token: &str) -> Option<User> {
         if self.takes_all() { Some(self.owner()) } else { self.user_of(token) }
     }
 
-    /// From the token of a request, if it has one, to a user, or to a 401.
+    /// Returns the user of a request with this token, or a 401.
     pub(crate) fn authenticate(&self, token: Option<&str>) -> Result<User, Failure> {
         match token {
             _ if self.takes_all() => Ok(self.owner()),
-            // Somebody has to make the first role.
+            // Without this, nobody could create the first role.
             None if self.tokens.is_empty() => Ok(self.owner()),
             None => Ok(User::anonymous()),
             Some(token) => self.user_of(token).ok_or_else(Failure::unauthorized),
         }
     }
 
-    /// Who sends requests without a token to a server without tokens.
+    /// Returns the user of requests without a token, on a server without tokens.
     fn owner(&self) -> User {
         let owner = User::named("system:admin");
         if self.uses_roles() { owner.group(MASTERS) } else { owner }
     }
 
-    /// Whether requests are accepted with any token, or without one.
+    /// Returns whether every request is accepted, with any token or without one.
     pub(crate) fn takes_all(&self) -> bool {
         self.tokens.is_empty() && !self.uses_roles()
     }
@@ -158,8 +158,8 @@ impl Auth {
         self.mode == Authorization::Rbac
     }
 
-    /// Whether a user may do something: the first rule that matches says so, then roles, if they
-    /// decide.
+    /// Decides whether a user may make a request: by the first rule that matches, else by RBAC, if
+    /// it is switched on.
     pub(crate) fn decide(
         &self,
         rbac: Option<&Rbac>,
@@ -170,15 +170,15 @@ impl Auth {
         let allowed = match (rule, rbac) {
             (Some(rule), _) => rule.allow,
             (None, Some(rbac)) => return rbac.decide(user, request),
-            // A server with roles has lost them if it was restored from one without: nobody may do
-            // anything then.
+            // RBAC is switched on, but the state was restored from a server without roles: nobody
+            // may do anything.
             (None, None) => !user.is_anonymous() && !self.uses_roles(),
         };
         Decision { allowed, reason: String::new() }
     }
 }
 
-/// Tokens are secrets: only their number shows.
+/// Tokens are secrets: only their number is shown.
 impl fmt::Debug for Auth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Auth")

@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, in pieces, or without end, and cut short where a fault says so.
+//! Bodies of answers: whole, in chunks, or endless, and cut short by a fault.
 
 use std::convert::Infallible;
 use std::mem;
@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// A body broke off in the middle.
+/// The error of a body that breaks off in the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection broke in the middle of the answer")]
 pub struct BodyError;
@@ -33,8 +33,8 @@ pub(crate) fn stream(
     BodyExt::boxed_unsync(StreamBody::new(pieces.map(|piece| piece.map(Frame::data))))
 }
 
-/// The same body, which is made on a large stack while the server has deeply nested objects: a list
-/// or a watch writes them when it is read.
+/// Returns the same body, polled on a large stack while the server has deeply nested objects: lists
+/// and watches encode them while the body is read.
 pub(crate) fn with_stack(body: Body, shared: Arc<Shared>) -> Body {
     BodyExt::boxed_unsync(WithStack { body, shared })
 }
@@ -70,20 +70,21 @@ impl http_body::Body for WithStack {
 }
 
 impl Drop for WithStack {
-    /// A watch may be waiting for a webhook that converts an object.
+    /// Dropping a watch may drop deeply nested objects that wait for their conversion, so this
+    /// needs a large stack, too.
     fn drop(&mut self) {
         if self.body.is_end_stream() || !self.shared.has_deep() {
             return;
         }
         let mut body = Some(mem::replace(&mut self.body, whole(Bytes::new())));
         if on_large_stack(|| drop(body.take())).is_err() {
-            // A leak is better than the end of the process.
+            // A leak is better than aborting the process.
             mem::forget(body);
         }
     }
 }
 
-/// The same body, broken off after so many bytes.
+/// Returns a body that breaks off after `after` bytes.
 pub(crate) fn cut(body: Body, after: usize) -> Body {
     let pieces = body.into_data_stream();
     stream(futures::stream::unfold((pieces, Some(after)), |(mut pieces, left)| async move {

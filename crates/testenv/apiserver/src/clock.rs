@@ -1,6 +1,6 @@
-//! Where stored timestamps come from: a wall clock that the owner of the server hands in.
+//! The wall clock of stored timestamps, which the owner of the server passes in.
 //!
-//! Nothing else in the crate reads a wall clock; what waits, waits on `tokio::time`. So a server
+//! Nothing else in the crate reads a wall clock, and all waiting uses `tokio::time`. So a server
 //! with a [`WallClock::fixed`] clock, or one that follows a paused tokio clock, gives the same
 //! bytes every time.
 
@@ -10,22 +10,23 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// The time that goes into `creationTimestamp` and its like.
+/// The clock of `creationTimestamp` and other stored times.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl WallClock {
-    /// The machine's clock: the default.
+    /// Returns the machine's clock: the default.
     pub fn system() -> Self {
         Self(Arc::new(Timestamp::now))
     }
 
-    /// Always the same moment.
+    /// Returns a clock that always shows `moment`.
     pub fn fixed(moment: Timestamp) -> Self {
         Self(Arc::new(move || moment))
     }
 
-    /// Starts at `moment` and then goes as tokio's clock goes, which a test may have paused.
+    /// Returns a clock that starts at `moment` and follows tokio's clock, which a test may have
+    /// paused.
     pub fn following_tokio(moment: Timestamp) -> Self {
         let start = Instant::now();
         Self(Arc::new(move || {
@@ -38,22 +39,22 @@ impl WallClock {
         self.0()
     }
 
-    /// Now, as Kubernetes writes it: whole seconds, in UTC.
+    /// Returns the current time as Kubernetes writes it: whole seconds, in UTC.
     pub(crate) fn now(&self) -> String {
         self.after(0)
     }
 
-    /// Now, as the header `Date` has it.
+    /// Returns the current time as the header `Date` has it.
     pub(crate) fn date(&self) -> String {
         self.0().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
     }
 
-    /// Now, in whole seconds since 1970.
+    /// Returns the current time in whole seconds since 1970.
     pub(crate) fn seconds(&self) -> i64 {
         self.0().as_second()
     }
 
-    /// The moment that comes after so many seconds.
+    /// Returns the time `seconds` from now, as [`Self::now`] writes it.
     pub(crate) fn after(&self, seconds: i64) -> String {
         let moment = self.0().saturating_add(SignedDuration::from_secs(seconds));
         moment.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -1,14 +1,13 @@
-//! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom
-//! resource definitions become kinds, deleted namespaces are emptied, garbage is collected; where
-//! roles decide, aggregated ones are filled, and every namespace has a service account (which it
-//! has without roles, too, if [`Builder::default_accounts`](crate::Builder::default_accounts) says
-//! so).
+//! The built-in controllers that belong to the API machinery. Custom resource definitions become
+//! kinds, deleted namespaces are emptied, garbage is collected. With RBAC, aggregated roles are
+//! filled, and every namespace gets a service account (without RBAC, too, if
+//! [`Builder::default_accounts`](crate::Builder::default_accounts) says so).
 //!
-//! On a real cluster these run on their own and a little later. Here they run to the end after
-//! every request, under the same lock, one change at a time: whoever watches sees every step that a
-//! real cluster would show, and a test that reads next finds the cluster at rest. The garbage
-//! collector alone can be [slowed down](crate::Builder::garbage_by_step), for tests of what others
-//! do between its steps.
+//! On a real cluster these run as separate controllers and a little later. Here they run to the end
+//! after every request, under the same lock, one change at a time: watchers see every step that a
+//! real cluster would show, and a test that reads next finds the cluster at rest. Only the garbage
+//! collector can be [slowed down](crate::Builder::garbage_by_step), for tests of controllers that
+//! act between its steps.
 
 mod accounts;
 mod definitions;
@@ -26,7 +25,7 @@ use crate::object::Key;
 use crate::state::State;
 
 impl State {
-    /// Lets the built-in controllers do all that there is to do.
+    /// Runs the built-in controllers until nothing changes any more.
     pub(crate) fn settle(&mut self) {
         self.settle_touched();
         self.aggregate_roles();
@@ -53,7 +52,8 @@ impl State {
         }
     }
 
-    /// Changes an object on behalf of a controller; one that nothing holds any more goes.
+    /// Changes an object on behalf of a controller. Removes it if it is terminating and nothing
+    /// holds it.
     fn rewrite(
         &mut self,
         kind: &Registered,

@@ -1,4 +1,4 @@
-//! What a `CustomResourceDefinition` says: the kind that it declares, and the status that it gets.
+//! `CustomResourceDefinition`: the kind that a definition declares, and the status of a definition.
 
 pub(crate) mod validate;
 
@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::table::custom::CustomColumns;
 use crate::webhook::conversion::Conversion;
 
-/// Fills in what a new definition leaves out.
+/// Fills in the defaults and the status of a new definition.
 pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {
     let mut value = Value::Object(std::mem::take(crd));
     validate::default(&mut value);
@@ -26,7 +26,7 @@ pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {
     }
 }
 
-/// The kind that a valid definition declares.
+/// Returns the kind that a valid definition declares.
 pub(crate) fn kind_of(crd: &Map<String, Value>) -> Option<Kind> {
     let spec = crd.get("spec")?;
     let names = spec.get("names")?;
@@ -84,8 +84,9 @@ fn version_of(version: &Value) -> Option<Version> {
     })
 }
 
-/// A definition with a schema that cannot be used is refused. Should one be stored all the same,
-/// its objects are not written without the checks that it asks for.
+/// Parses a schema. Definitions with an invalid schema are refused, so this error is a safeguard:
+/// if such a definition is stored all the same, its objects cannot be written, because they could
+/// not be validated.
 fn read_schema(schema: &Value) -> Result<Arc<Schema>, String> {
     Schema::parse(schema).map(Arc::new).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -99,13 +100,13 @@ fn selectable(version: &Value) -> Vec<String> {
     paths.map(|path| path.trim_start_matches('.').to_owned()).collect()
 }
 
-/// The status of a condition, if it is there.
+/// Returns the status of a condition, if it exists.
 pub(crate) fn condition<'a>(crd: &'a Map<String, Value>, condition_type: &str) -> Option<&'a str> {
     let conditions = crd.get("status")?.get("conditions")?.as_array()?;
     conditions.iter().find(|condition| condition["type"] == condition_type)?.get("status")?.as_str()
 }
 
-/// The names are free: the kind will be served in a moment.
+/// Notes in the status that the names are accepted. The kind is served next.
 pub(crate) fn accept_names(crd: &mut Map<String, Value>, now: &str) {
     set_condition(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
     if condition(crd, "Established") != Some("True") {
@@ -115,7 +116,7 @@ pub(crate) fn accept_names(crd: &mut Map<String, Value>, now: &str) {
     refresh_status(crd);
 }
 
-/// The kind is served.
+/// Notes in the status that the kind is served.
 pub(crate) fn establish(crd: &mut Map<String, Value>, now: &str) {
     if condition(crd, "Established") != Some("True") {
         let message = "the initial names have been accepted";
@@ -123,7 +124,7 @@ pub(crate) fn establish(crd: &mut Map<String, Value>, now: &str) {
     }
 }
 
-/// Another kind has one of the names.
+/// Notes in the status that another kind already has one of the names.
 pub(crate) fn refuse_names(
     crd: &mut Map<String, Value>,
     mut accepted: Map<String, Value>,
@@ -131,7 +132,7 @@ pub(crate) fn refuse_names(
     message: &str,
     now: &str,
 ) {
-    // These two are always written.
+    // These two fields are always written.
     for field in ["plural", "kind"] {
         accepted.entry(field).or_insert_with(|| "".into());
     }
@@ -143,7 +144,7 @@ pub(crate) fn refuse_names(
     }
 }
 
-/// Brings the parts of the status up to date that follow from the spec.
+/// Updates the parts of the status that follow from the spec.
 pub(crate) fn refresh_status(crd: &mut Map<String, Value>) {
     let names = crd.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
     let storage = storage_version(&Value::Object(crd.clone()));
@@ -186,7 +187,7 @@ fn set_condition(
     }
     let list = conditions.as_array_mut().expect("conditions were just made a list");
     match list.iter_mut().find(|held| held["type"] == condition_type) {
-        // The time is that of the last change.
+        // `lastTransitionTime` is the time of the last change.
         Some(held) if same_but_for_time(held, &condition) => {}
         Some(held) => *held = condition,
         None => list.push(condition),

@@ -1,11 +1,11 @@
-//! What the server says to those who use a version that is on its way out, whatever they do.
+//! Warnings for every request that uses a deprecated version.
 
 use serde_json::Value;
 
 use crate::state::State;
 use crate::target::Target;
 
-/// The warning of a deprecated version.
+/// Returns the warning if the version of the target is deprecated.
 pub(crate) fn warning(state: &State, target: &Target) -> Option<String> {
     let kind = &target.kind;
     if kind.is("", "endpoints") {

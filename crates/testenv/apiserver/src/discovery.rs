@@ -1,9 +1,8 @@
-//! Discovery: what the server tells clients about the kinds that it has.
+//! Discovery documents: the groups, versions and resources that the server has.
 //!
-//! Pure functions from the registry to the documents, in both forms that clients ask for: the
-//! legacy ones, one document per group and version, and the aggregated one
-//! (`apidiscovery.k8s.io/v2`), everything at once. They are shaped as those of kube-apiserver
-//! v1.36.3.
+//! Pure functions from the registry to the documents, in both forms: the legacy form, with one
+//! document per group and version, and the aggregated form (`apidiscovery.k8s.io/v2`), with
+//! everything in one document. They have the shape of those of kube-apiserver v1.36.3.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use crate::kinds::{Registered, Registry};
 /// The verbs of `/status` and `/scale`.
 const READ_AND_CHANGE: &[&str] = &["get", "patch", "update"];
 
-/// Legacy `/api`; `address` is the `host:port` that the server can be reached at.
+/// Returns legacy `/api`. `address` is the `host:port` at which the server can be reached.
 pub(crate) fn api(address: &str) -> Value {
     json!({
         "kind": "APIVersions",
@@ -27,14 +26,14 @@ pub(crate) fn api(address: &str) -> Value {
     })
 }
 
-/// Legacy `/apis`.
+/// Returns legacy `/apis`.
 pub(crate) fn apis(registry: &Registry) -> Value {
     let groups: Vec<Value> =
         named_groups(registry).filter_map(|name| group_versions(registry, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// Legacy `/apis/{group}`.
+/// Returns legacy `/apis/{group}`.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let mut document = group_versions(registry, name)?;
     document["kind"] = json!("APIGroup");
@@ -42,7 +41,7 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     Some(document)
 }
 
-/// Legacy `/api/v1` and `/apis/{group}/{version}`; the core group is the empty one.
+/// Returns legacy `/api/v1` or `/apis/{group}/{version}`; `group` is empty for the core group.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let found = registry.group(group)?;
     if !found.versions().contains(&version) {
@@ -55,29 +54,29 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut document =
         json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
-    // The core group answers in the oldest form, which did not say its version.
+    // The core group answers in the oldest form, which has no `apiVersion`.
     if !group.is_empty() {
         document["apiVersion"] = json!("v1");
     }
     Some(document)
 }
 
-/// Aggregated `/api`: the core group alone.
+/// Returns aggregated `/api`: only the core group.
 pub(crate) fn aggregated_api(registry: &Registry) -> Value {
     aggregated(registry, [""].into_iter())
 }
 
-/// Aggregated `/apis`: every other group.
+/// Returns aggregated `/apis`: every other group.
 pub(crate) fn aggregated_apis(registry: &Registry) -> Value {
     aggregated(registry, named_groups(registry))
 }
 
-/// The groups under `/apis`, in order.
+/// Returns the groups under `/apis`, in order.
 fn named_groups(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.groups().iter().map(|group| group.name.as_str()).filter(|name| !name.is_empty())
 }
 
-/// The kinds of a group that serve a version, with that version.
+/// Returns the kinds of a group that serve a version, with that version.
 fn served<'a>(
     kinds: &'a [Arc<Registered>],
     version: &'a str,
@@ -85,7 +84,7 @@ fn served<'a>(
     kinds.iter().filter_map(move |entry| Some((&entry.declared, entry.served(version)?)))
 }
 
-/// Name and versions of a group under `/apis`; none if no version is served.
+/// Returns the entry of a group under `/apis`, or `None` if no version is served.
 fn group_versions(registry: &Registry, name: &str) -> Option<Value> {
     if name.is_empty() {
         return None;
@@ -100,7 +99,7 @@ fn group_versions(registry: &Registry, name: &str) -> Option<Value> {
     Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
 }
 
-/// One kind as legacy discovery lists it: itself, then its subresources.
+/// Returns the entries of a kind in legacy discovery: the resource, then its subresources.
 fn legacy_resources(kind: &Kind, version: &Version) -> Vec<Value> {
     let mut resource = json!({
         "name": kind.plural,
@@ -129,7 +128,7 @@ fn legacy_resources(kind: &Kind, version: &Version) -> Vec<Value> {
     std::iter::once(resource).chain(subresources).collect()
 }
 
-/// An aggregated document of some groups.
+/// Returns the aggregated document of some groups.
 fn aggregated<'a>(registry: &Registry, groups: impl Iterator<Item = &'a str>) -> Value {
     let items: Vec<Value> = groups
         .filter_map(|name| {
@@ -151,9 +150,9 @@ fn aggregated<'a>(registry: &Registry, groups: impl Iterator<Item = &'a str>) ->
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-/// One kind as aggregated discovery lists it.
+/// Returns the entry of a kind in aggregated discovery.
 fn aggregated_resource(kind: &Kind, version: &Version) -> Value {
-    // A custom kind says its group and version, a built-in one leaves them to be those of the list.
+    // A custom kind repeats its group and version; for a built-in kind they are empty.
     let own = match kind.origin {
         Origin::BuiltIn => ("", ""),
         Origin::Custom => (kind.group.as_str(), version.name.as_str()),
@@ -183,7 +182,7 @@ fn aggregated_resource(kind: &Kind, version: &Version) -> Value {
     resource
 }
 
-/// Short names and categories, where there are any.
+/// Adds short names and categories if there are any.
 fn add_names(resource: &mut Value, kind: &Kind) {
     if !kind.short_names.is_empty() {
         resource["shortNames"] = json!(kind.short_names);
@@ -193,29 +192,31 @@ fn add_names(resource: &mut Value, kind: &Kind) {
     }
 }
 
-/// What stands for the type that objects are stored as: clients see when it changes.
+/// Returns the hash of the type that objects are stored as. Clients use it to notice when the type
+/// changes.
 fn storage_hash(kind: &Kind) -> String {
     let group = kind.stored_as.map_or(&*kind.group, |(group, _)| group);
-    // Definitions are said to be stored in a version that is not served any more.
+    // The real server reports for definitions a storage version that is no longer served.
     let version = if kind.is_crd() { "v1beta1" } else { &kind.storage().name };
     let stored = format!("{group}/{version}/{}", kind.kind);
     let hash = digest::digest(&digest::SHA256, stored.as_bytes());
     BASE64_STANDARD.encode(&hash.as_ref()[..8])
 }
 
-/// What discovery says about a subresource.
+/// A subresource as discovery describes it.
 pub(crate) struct Subresource {
     /// Its name, as in `status`.
     pub(crate) name: &'static str,
     /// The kind of its body.
     pub(crate) kind: String,
-    /// Group and version of its kind, where they are not those of the resource.
+    /// Group and version of its kind, if they differ from those of the resource.
     pub(crate) foreign: Option<(&'static str, &'static str)>,
-    /// What can be done with it.
+    /// The verbs that it supports.
     pub(crate) verbs: &'static [&'static str],
 }
 
-/// The subresources of a kind: by name for a built-in one, status before scale for a custom one.
+/// Returns the subresources of a kind: sorted by name for a built-in kind, status before scale for
+/// a custom one.
 pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
     let own = |name, verbs| Subresource { name, kind: kind.kind.clone(), foreign: None, verbs };
     let mut found: Vec<Subresource> = Vec::new();
@@ -257,8 +258,8 @@ mod tests {
     use super::*;
     use crate::kind::{Rules, Scale};
 
-    /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and
-    /// with the two custom kinds of [`registry`].
+    /// Returns the recorded answers of kube-apiserver v1.36.3, by path: without resources that this
+    /// server does not have, and with the two custom kinds of [`registry`].
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    /// The built-in kinds and two custom ones.
+    /// Returns a registry with the built-in kinds and two custom ones.
     fn registry() -> Registry {
         let mut registry = Registry::new();
         let versions = [("v1", true), ("v1beta1", false), ("v2alpha1", false), ("v3", false)];

@@ -1,5 +1,5 @@
-//! What a request that fails is answered with: a `Status` body as the real server writes it, or the
-//! plain text of a path that nobody serves.
+//! The answers to requests that fail: a `Status` as the real server writes it, or the plain text
+//! for an unknown path.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     reason: Option<Cow<'static, str>>,
     message: String,
     details: Option<Value>,
-    /// `metadata.continue`: a list that expired can be gone on with, inconsistently.
+    /// `metadata.continue`: lets the client continue an expired list, without consistency.
     continue_token: Option<Box<str>>,
     /// Seconds for the `Retry-After` header; the body repeats them.
     pub(crate) retry_after: Option<u64>,
@@ -50,7 +50,7 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, Some("BadRequest"), message)
     }
 
-    /// A request that a real server would serve and this one does not, yet.
+    /// The 400 for a request that a real server supports and this one does not.
     pub(crate) fn unsupported(what: &str, instead: &str) -> Self {
         Self::bad_request(format!("this embedded API server does not support {what}; {instead}"))
     }
@@ -61,7 +61,7 @@ impl Failure {
         Self::new(StatusCode::UNAUTHORIZED, Some("Unauthorized"), "Unauthorized")
     }
 
-    /// `name` may be empty: a whole collection was asked for.
+    /// `name` is empty for a request about a whole collection.
     pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let subject = subject(&qualified(plural, group), name);
         Self::new(
@@ -72,7 +72,7 @@ impl Failure {
         .with_details(details(name, group, plural))
     }
 
-    /// A path that is not about a resource.
+    /// The 403 for a path that is not about a resource.
     pub(crate) fn forbidden_path(why: &str) -> Self {
         let message = format!("forbidden: {why}");
         Self::new(StatusCode::FORBIDDEN, Some("Forbidden"), message).with_details(json!({}))
@@ -106,7 +106,7 @@ impl Failure {
             .with_details(details(name, group, plural))
     }
 
-    /// A resource that a built-in group does not have.
+    /// The 404 for a resource that a built-in group does not have.
     pub(crate) fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, Some("NotFound"), message).with_details(json!({}))
@@ -118,7 +118,7 @@ impl Failure {
             .with_details(json!({}))
     }
 
-    /// A part of a custom resource lacks this verb.
+    /// The error for a verb that a subresource of a custom resource does not have.
     pub(crate) fn verb_not_supported(kind: &Kind, verb: &str) -> Self {
         let resource = qualified(&kind.plural, &kind.group);
         let message = format!("{verb} is not supported on resources of kind {resource:?}");
@@ -126,7 +126,8 @@ impl Failure {
             .with_details(details("", &kind.group, &kind.plural))
     }
 
-    /// The client wants something that no API server has. `stream`: it could also be a watch.
+    /// The 406 for a representation that no API server has. `stream` says whether the answer could
+    /// also be a watch.
     pub(crate) fn not_acceptable(stream: bool) -> Self {
         let mut message = "406: Not Acceptable\n\nAvailable representations: application/json, \
                            application/yaml, application/vnd.kubernetes.protobuf"
@@ -139,14 +140,14 @@ impl Failure {
             .with_details(json!({}))
     }
 
-    /// The same in the words that custom resources have for it.
+    /// The 406 in the wording of custom resources.
     pub(crate) fn only_media_types() -> Self {
         let message = "only the following media types are accepted: application/json, \
                        application/yaml, application/vnd.kubernetes.protobuf";
         Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
     }
 
-    /// The client asks only for representations that a real server has and this one does not.
+    /// The 406 for representations that a real server has and this one does not.
     pub(crate) fn only_json() -> Self {
         let message = "only the following media types are accepted: application/json";
         Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
@@ -171,7 +172,8 @@ impl Failure {
         Self::conflict(&kind.group, &kind.plural, name, why)
     }
 
-    /// `what` is the plural, except where a delete's precondition fails: there it is the kind.
+    /// The 409 of a write. `what` is the plural, except if a precondition of a delete fails: then
+    /// it is the kind.
     pub(crate) fn conflict(group: &str, what: &str, name: &str, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(what, group));
@@ -179,7 +181,8 @@ impl Failure {
             .with_details(details(name, group, what))
     }
 
-    /// Others manage fields that an apply would change: what is in conflict with whom, and where.
+    /// The 409 of an apply that would change fields of other managers. `causes` are the conflicts,
+    /// each with its field.
     pub(crate) fn apply_conflict(message: &str, causes: &[(String, String)]) -> Self {
         let causes: Vec<Value> = causes
             .iter()
@@ -191,7 +194,7 @@ impl Failure {
             .with_details(json!({ "causes": causes }))
     }
 
-    /// A disruption budget does not let a pod go, for this reason.
+    /// The 429 of an eviction that the disruption budget does not allow.
     pub(crate) fn disruption_budget(why: &str, retry_after: Option<u64>) -> Self {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         let mut details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
@@ -252,7 +255,7 @@ impl Failure {
             .with_details(json!({}))
     }
 
-    /// A body or patch that a real server would take.
+    /// The 415 for a body or patch that a real server accepts and this one does not.
     pub(crate) fn unsupported_body(what: &str, instead: &str) -> Self {
         let message = format!("this embedded API server does not support {what}; {instead}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Some("UnsupportedMediaType"), message)
@@ -286,7 +289,7 @@ impl Failure {
 
     // By webhooks
 
-    /// A webhook refuses a write: with its own `Status`, as far as it has one.
+    /// The error if a webhook denies a write: with the fields of the webhook's own `Status`.
     pub(crate) fn denied_by(webhook: &str, status: &Value) -> Self {
         let text = |field: &str| status.get(field).and_then(Value::as_str).unwrap_or_default();
         let denied = format!("admission webhook {webhook:?} denied the request");
@@ -295,7 +298,7 @@ impl Failure {
             ("", "") => format!("{denied} without explanation"),
             ("", why) | (why, _) => format!("{denied}: {why}"),
         };
-        // A refusal is never a success.
+        // A denial must not have the code of a success.
         let code = status.get("code").and_then(Value::as_u64).unwrap_or(0).max(400);
         let code = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
         let mut failure =
@@ -305,12 +308,12 @@ impl Failure {
         failure
     }
 
-    /// The end of an attempt at a write that waits for a webhook. Nobody sees it.
+    /// Ends an attempt at a write that waits for a webhook. No client sees this error.
     pub(crate) fn unanswered() -> Self {
         Self::internal("a webhook has to be asked first")
     }
 
-    /// An object changes each time that a webhook has been asked about it.
+    /// The error if an object changes each time that webhooks have been asked about it.
     pub(crate) fn changes_too_often() -> Self {
         let message = "the object has been modified by others each time that its webhooks had been \
                        called; please try again";
@@ -323,7 +326,7 @@ impl Failure {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
     }
 
-    /// An error that the real server names as one of its own.
+    /// The 500 of an internal error, with the real server's prefix.
     pub(crate) fn internal_error(why: &str) -> Self {
         let message = format!("Internal error occurred: {why}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Some("InternalError"), message)
@@ -344,7 +347,7 @@ impl Failure {
         failure
     }
 
-    /// The body: a `Status`.
+    /// Returns the body: a `Status`.
     pub(crate) fn body(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
@@ -368,7 +371,7 @@ impl Failure {
     }
 }
 
-/// `widgets.example.dev`, or just `pods` in the core group.
+/// Returns `widgets.example.dev`, or just `pods` in the core group.
 pub(crate) fn qualified(what: &str, group: &str) -> String {
     if group.is_empty() { what.to_owned() } else { format!("{what}.{group}") }
 }
@@ -377,7 +380,7 @@ fn subject(qualified: &str, name: &str) -> String {
     if name.is_empty() { qualified.to_owned() } else { format!("{qualified} {name:?}") }
 }
 
-/// `details` without the fields that are empty.
+/// Returns `details` without empty fields.
 pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
     let fields = [("name", name), ("group", group), ("kind", kind)];
     let filled = fields.into_iter().filter(|(_, value)| !value.is_empty());

@@ -1,9 +1,9 @@
-//! Faults on demand: a small closed set of things that go wrong, bound to requests by rules.
+//! Fault injection: a small closed set of faults, bound to requests by rules.
 //!
-//! A test adds a rule and gets an id to remove it by. Each rule looks at every request that it
-//! matches, in the order in which the rules were added, skips as many as it was told, and then
-//! strikes as often as it was told, with the chance it was given, drawn from the server's seed: the
-//! same requests in the same order meet the same faults.
+//! A test adds a rule and gets an id to remove it by. For each request, the rules are evaluated in
+//! the order in which they were added. A rule skips its first `after` matching requests, and then
+//! strikes at most `times` times, each time with the probability `chance`, drawn from the server's
+//! seed: the same requests in the same order meet the same faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use fastrand::Rng;
 
 use crate::request::RequestInfo;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The request waits so long before it is handled.
+    /// The request is handled after this delay.
     Delay(Duration),
     /// The request is never answered and never handled.
     Hang,
@@ -27,35 +27,35 @@ pub enum Fault {
     LoseAnswer,
     /// The request is not handled and fails with this code, and a `Status` as its body.
     ///
-    /// 429 stands for an overloaded server, and is answered as the real one does then: with plain
-    /// text, and with when to come back in the header alone.
+    /// The code 429 stands for an overloaded server. As on a real server, its body is plain text,
+    /// and only the header says when to retry.
     Fail {
         /// The HTTP status code, 400 to 599.
         code: u16,
-        /// Seconds for the header `Retry-After`. Without it, 429 says one second, and others
-        /// nothing.
+        /// Seconds for the header `Retry-After`. Without it, 429 says one second, and other codes
+        /// have no such header.
         retry_after: Option<u64>,
     },
-    /// The answer breaks off after so many bytes: of a watch, a list or any other body.
+    /// The body of the answer breaks off after so many bytes: of a watch, a list or any other
+    /// answer.
     CutAnswer {
-        /// Bytes that still arrive.
+        /// How many bytes still arrive.
         after_bytes: usize,
     },
-    /// A get or list is answered from a state so many revisions old, as by a server that lags
-    /// behind.
+    /// A get or list reads a state that is some revisions old, as from a server that lags behind.
     StaleRead {
-        /// How far back.
+        /// How many revisions the state lags behind.
         revisions: u64,
     },
-    /// A watch does not deliver an event. Counted by event.
+    /// A watch does not deliver an event. The rule counts events instead of requests.
     DropEvent,
-    /// A watch delivers an event twice. Counted by event.
+    /// A watch delivers an event twice. The rule counts events.
     DuplicateEvent,
-    /// A watch delivers an event so much later. Counted by event.
+    /// A watch delivers an event with this delay. The rule counts events.
     DelayEvent(Duration),
 }
 
-/// When a fault strikes.
+/// A fault, and the requests or events at which it strikes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     fault: Fault,
@@ -68,7 +68,7 @@ pub struct FaultRule {
     chance: f64,
 }
 
-/// Names a rule, to remove it.
+/// The id of a rule, to remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(u64);
 
@@ -83,7 +83,7 @@ struct Inner {
     rng: Rng,
 }
 
-/// A rule, and what it has seen and done.
+/// A rule with its counters.
 #[derive(Debug)]
 struct Active {
     rule: FaultRule,
@@ -92,7 +92,7 @@ struct Active {
 }
 
 impl FaultRule {
-    /// Strikes at every request, until a method below says otherwise.
+    /// Creates a rule that strikes at every request, until a method below narrows it.
     #[must_use]
     pub fn new(fault: Fault) -> Self {
         Self {
@@ -107,42 +107,42 @@ impl FaultRule {
         }
     }
 
-    /// Only at this verb (`get`, `list`, `watch`, …); may be called again for one more.
+    /// Strikes only at this verb (`get`, `list`, `watch`, …); each further call adds one.
     #[must_use]
     pub fn verb(mut self, verb: impl Into<String>) -> Self {
         self.verbs.push(verb.into());
         self
     }
 
-    /// Only at this resource, by its plural; may be called again for one more.
+    /// Strikes only at this resource, given by its plural; each further call adds one.
     #[must_use]
     pub fn resource(mut self, plural: impl Into<String>) -> Self {
         self.resources.push(plural.into());
         self
     }
 
-    /// Only in this namespace.
+    /// Strikes only in this namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only at the object of this name.
+    /// Strikes only at the object of this name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Lets so many matching requests (or events) pass first. Default: none.
+    /// Skips the first `requests` matching requests (or events). Default: 0.
     #[must_use]
     pub fn after(mut self, requests: u64) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Strikes at most so often. Default: without end.
+    /// Strikes at most so many times. Default: no limit.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
@@ -178,7 +178,7 @@ impl Faults {
         Self(Mutex::new(Inner { rules: BTreeMap::new(), next: 0, rng }))
     }
 
-    /// Adds a rule; it holds for requests that arrive from now on.
+    /// Adds a rule for the requests that arrive from now on.
     pub fn add(&self, rule: FaultRule) -> FaultId {
         let mut inner = self.lock();
         let id = FaultId(inner.next);
@@ -187,27 +187,27 @@ impl Faults {
         id
     }
 
-    /// Removes a rule; tells how often it has struck, or nothing if there is no such rule.
+    /// Removes a rule. Returns how often it has struck, or `None` if there is no such rule.
     pub fn remove(&self, id: FaultId) -> Option<u64> {
         self.lock().rules.remove(&id).map(|active| active.struck)
     }
 
-    /// How often a rule has struck.
+    /// Returns how often a rule has struck.
     pub fn struck(&self, id: FaultId) -> u64 {
         self.lock().rules.get(&id).map_or(0, |active| active.struck)
     }
 
-    /// Removes all rules: the fault-free phase begins.
+    /// Removes all rules. From now on there are no faults.
     pub fn clear(&self) {
         self.lock().rules.clear();
     }
 
-    /// The faults that strike at a request.
+    /// Returns the faults that strike at a request, and counts it.
     pub(crate) fn at_request(&self, request: &RequestInfo) -> Vec<Fault> {
         self.lock().strike(request, false)
     }
 
-    /// The faults that strike at one event of a watch.
+    /// Returns the faults that strike at one event of a watch, and counts it.
     pub(crate) fn at_event(&self, request: &RequestInfo) -> Vec<Fault> {
         self.lock().strike(request, true)
     }

@@ -1,44 +1,44 @@
-//! One thing that is wrong with one field, in the words of the real server.
+//! One error about one field, with the texts of the real server.
 //!
-//! Every 422 answer is a list of these: `details.causes` holds them one by one and `message`
-//! strings them together. Clients and people compare the texts, so values are written as Go writes
-//! them ([`go_value`]).
+//! Every 422 answer is a list of these: `details.causes` lists them one by one, and `message` joins
+//! them. Clients and people compare the texts, so values are written as Go writes them
+//! ([`go_value`]).
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The reason of a value that is malformed or out of bounds.
+/// The reason for a value that is malformed or out of bounds.
 pub(crate) const INVALID: &str = "FieldValueInvalid";
-/// The reason of a value that is of another JSON type than the schema says.
+/// The reason for a value of the wrong JSON type.
 pub(crate) const TYPE_INVALID: &str = "FieldValueTypeInvalid";
-/// The reason of a value that must be there and is not.
+/// The reason for a required value that is missing.
 pub(crate) const REQUIRED: &str = "FieldValueRequired";
-/// The reason of a value that is not one of a closed set.
+/// The reason for a value that is not one of a closed set.
 pub(crate) const NOT_SUPPORTED: &str = "FieldValueNotSupported";
-/// The reason of a value that is not permitted here.
+/// The reason for a value that is not permitted here.
 pub(crate) const FORBIDDEN: &str = "FieldValueForbidden";
-/// The reason of a text that is too long.
+/// The reason for a text that is too long.
 pub(crate) const TOO_LONG: &str = "FieldValueTooLong";
-/// The reason of a list or map with too many entries.
+/// The reason for a list or map with too many entries.
 pub(crate) const TOO_MANY: &str = "FieldValueTooMany";
-/// The reason of a value that must be unique and is not.
+/// The reason for a value that must be unique and is not.
 pub(crate) const DUPLICATE: &str = "FieldValueDuplicate";
 
-/// The reason of what is not the fault of the request.
+/// The reason for an error that the request did not cause.
 pub(crate) const INTERNAL: &str = "InternalError";
 
 /// The path of an error that belongs to no field, as Go prints a nil path.
 pub(crate) const NO_FIELD: &str = "<nil>";
 
-/// One thing that is wrong with one field: a cause of a 422 answer.
+/// One error about one field: a cause of a 422 answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldError {
     /// `FieldValueInvalid` and the like.
     pub(crate) reason: &'static str,
-    /// What is wrong, without the field.
+    /// The error without the field.
     pub(crate) message: String,
-    /// Where: `spec.list[0].size`.
+    /// The path of the field, as in `spec.list[0].size`.
     pub(crate) field: String,
 }
 
@@ -48,7 +48,7 @@ impl FieldError {
         Self::with(INVALID, field, &format!("Invalid value: {}", go_value(value)), detail)
     }
 
-    /// A malformed value that the caller has written down, for the few that Go does not print as
+    /// A malformed value that the caller has rendered, for the few values that Go does not print as
     /// plain JSON.
     pub(crate) fn invalid_as(field: impl Into<String>, rendered: &str, detail: &str) -> Self {
         Self::with(INVALID, field, &format!("Invalid value: {rendered}"), detail)
@@ -94,7 +94,7 @@ impl FieldError {
         Self::with(FORBIDDEN, field, "Forbidden", detail)
     }
 
-    /// A malformed value that is not shown, since it is long.
+    /// A malformed value that is too long to be shown.
     pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
         Self::with(INVALID, field, "Invalid value", detail)
     }
@@ -104,13 +104,13 @@ impl FieldError {
         Self::with(DUPLICATE, field, "Duplicate value", "")
     }
 
-    /// Something that is not the fault of the request.
+    /// An error that the request did not cause.
     pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::with(INTERNAL, field, "Internal error", detail)
     }
 
-    /// A text of more than `max` bytes; the text itself is left out. A negative `max` is left out
-    /// too.
+    /// A text of more than `max` bytes. The message does not contain the text, nor a negative
+    /// `max`.
     pub(crate) fn too_long(field: impl Into<String>, max: i64) -> Self {
         let detail = match max {
             ..=-1 => "value is too long".to_owned(),
@@ -147,8 +147,8 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All errors in one line, as the `message` of a 422 has them: one as it is, several in brackets,
-/// each text once.
+/// Joins all errors into the `message` of a 422: one error as it is, several in brackets, each text
+/// once.
 pub(crate) fn join(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
@@ -160,7 +160,8 @@ pub(crate) fn join(errors: &[FieldError]) -> String {
     if texts.len() == 1 { texts.remove(0) } else { format!("[{}]", texts.join(", ")) }
 }
 
-/// A value as Go's field errors print it: texts quoted, numbers bare, everything else as Go's JSON.
+/// Renders a value as Go's field errors print it: texts quoted, numbers bare, everything else as
+/// Go's JSON.
 pub(crate) fn go_value(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
@@ -172,12 +173,12 @@ pub(crate) fn go_value(value: &Value) -> String {
     }
 }
 
-/// The number as the integer that Go would hold; anything beyond an `int64` is a float there.
+/// Returns the number if Go would hold it as an integer: beyond an `int64` it would be a float.
 pub(crate) fn integer(number: &serde_json::Number) -> Option<i64> {
     number.as_i64()
 }
 
-/// A text in double quotes as Go's `%q` writes it.
+/// Quotes a text as Go's `%q` does.
 pub(crate) fn go_quote(text: &str) -> String {
     use fmt::Write as _;
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -206,7 +207,7 @@ pub(crate) fn go_quote(text: &str) -> String {
     quoted
 }
 
-/// A float as Go's `%v` writes it: the shortest digits, with an exponent when it is very large or
+/// Renders a float as Go's `%v` does: the shortest digits, with an exponent if it is very large or
 /// very small.
 pub(crate) fn go_float(float: f64) -> String {
     let scientific = format!("{float:e}");
@@ -219,7 +220,7 @@ pub(crate) fn go_float(float: f64) -> String {
     format!("{digits}e{sign}{:02}", power.abs())
 }
 
-/// A value as Go's `json.Marshal` writes it: sorted keys, and `<`, `>` and `&` escaped.
+/// Renders a value as Go's `json.Marshal` does: sorted keys, and `<`, `>` and `&` escaped.
 pub(crate) fn go_json(value: &Value) -> String {
     let mut out = String::new();
     write_json(value, &mut out);
@@ -263,7 +264,8 @@ fn write_json(value: &Value, out: &mut String) {
     }
 }
 
-/// Go's JSON takes an exponent later than its `%v` does, and writes it without a leading zero.
+/// Renders a float as Go's JSON does. It uses an exponent later than `%v`, and without a leading
+/// zero.
 fn json_float(float: f64) -> String {
     let size = float.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

@@ -1,10 +1,11 @@
-//! The fields of any object that the server itself reads and writes, mostly of its metadata.
+//! Access to the fields of any object that the server itself reads and writes, mostly in its
+//! metadata.
 
 use serde_json::{Map, Value};
 
 use crate::kind::Kind;
 
-/// `metadata`, made if it is not there.
+/// Returns `metadata`, creating it if it is missing.
 pub(crate) fn metadata_mut(object: &mut Map<String, Value>) -> &mut Map<String, Value> {
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if !metadata.is_object() {
@@ -13,19 +14,19 @@ pub(crate) fn metadata_mut(object: &mut Map<String, Value>) -> &mut Map<String, 
     metadata.as_object_mut().expect("metadata was just made an object")
 }
 
-/// A text of `metadata`, empty where there is none.
+/// Returns a text field of `metadata`, or an empty text.
 pub(crate) fn text<'a>(object: &'a Map<String, Value>, field: &str) -> &'a str {
     let value = object.get("metadata").and_then(|metadata| metadata.get(field));
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `metadata.finalizers`
+/// Returns `metadata.finalizers`.
 pub(crate) fn finalizers(object: &Map<String, Value>) -> Vec<&str> {
     let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Puts a list of finalizers back, or takes the field away with the last.
+/// Sets the finalizers. An empty list removes the field.
 pub(crate) fn set_finalizers(object: &mut Map<String, Value>, finalizers: &[String]) {
     let metadata = metadata_mut(object);
     if finalizers.is_empty() {
@@ -35,14 +36,14 @@ pub(crate) fn set_finalizers(object: &mut Map<String, Value>, finalizers: &[Stri
     }
 }
 
-/// Whether its deletion was asked for.
+/// Returns whether the object has a deletion timestamp.
 pub(crate) fn is_terminating(object: &Map<String, Value>) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
-/// Whether nothing keeps an object whose deletion was asked for: no finalizer, and no grace period.
+/// Returns whether a terminating object can be removed: it has no finalizer and no grace period.
 ///
-/// A namespace is also held by the finalizers of its spec, until it is empty.
+/// A namespace also has finalizers in its spec, until it is empty.
 pub(crate) fn nothing_holds(kind: &Kind, object: &Map<String, Value>) -> bool {
     let metadata = &object["metadata"];
     let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);

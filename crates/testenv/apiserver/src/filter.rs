@@ -1,4 +1,4 @@
-//! Which objects of a kind a list, a watch or a deletecollection is about.
+//! Selects the objects of a list, a watch or a deletecollection.
 
 use crate::failure::Failure;
 use crate::kind::Kind;
@@ -8,20 +8,21 @@ use crate::selector::field::FieldSelector;
 use crate::selector::label::LabelSelector;
 use crate::target::Target;
 
-/// A namespace, and two selectors.
+/// Selects objects by namespace, name, labels and fields.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     namespace: String,
     labels: LabelSelector,
     fields: FieldSelector,
-    /// The name of the one object that the path names.
+    /// The name in the path of the request, if there is one.
     name: String,
     /// The kind's selectable fields, in the order of [`Stored::fields`].
     selectable: Vec<String>,
 }
 
 impl Filter {
-    /// `storage` is the kind that holds the objects, which may be another than the target's.
+    /// Parses the selectors of a request. `storage` is the kind that holds the objects, which may
+    /// differ from the kind of the target.
     pub(crate) fn new(target: &Target, storage: &Kind, query: &Query) -> Result<Self, Failure> {
         let labels = LabelSelector::parse(&query.label_selector).map_err(Failure::bad_request)?;
         let mut fields =
@@ -39,7 +40,7 @@ impl Filter {
         })
     }
 
-    /// Whether the number of objects that are left on later pages can be told.
+    /// Returns whether there are no selectors, so that the number of remaining objects is known.
     pub(crate) fn selects_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

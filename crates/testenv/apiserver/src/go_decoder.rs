@@ -1,18 +1,18 @@
-//! The words of Go's JSON decoder and scheme about what they cannot read: errors quote them,
-//! whoever reads a body, a patch or the answer of a webhook.
+//! Error texts of Go's JSON decoder and scheme, which the real server quotes for bodies, patches
+//! and answers of webhooks.
 
 use serde_json::Value;
 
 use crate::json;
 
-/// What Go's scheme says about a kind that nobody registered.
+/// Returns the error of Go's scheme for an unknown kind.
 pub(crate) fn not_registered(kind: &str, version: &str) -> String {
     format!(
         "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
     )
 }
 
-/// A JSON type in the words of Go's decoder.
+/// Returns the name that Go's decoder has for the JSON type of a value.
 pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -24,7 +24,7 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A syntax error in the words of Go's decoder, as far as they can be told from ours.
+/// Returns the text of Go's decoder for a syntax error, as far as ours tells the two apart.
 pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
@@ -58,7 +58,7 @@ pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
     format!("invalid character '{shown}' {place}")
 }
 
-/// If a literal such as `null` is misspelt at this column: which, and what should stand there.
+/// Returns the text for a literal such as `null` that is misspelt at this column.
 fn literal(line: &[u8], column: usize) -> Option<String> {
     ["null", "true", "false"].into_iter().find_map(|literal| {
         let known = (1..literal.len()).rev().find(|&known| {

@@ -1,16 +1,15 @@
 //! Uids and the random part of generated names, drawn from a seed: the same writes get the same
-//! ones.
+//! uids and names.
 
 use fastrand::Rng;
 
-/// Letters and digits of a generated name, without vowels and look-alikes, as Kubernetes chooses
-/// them.
+/// The characters of a generated name: as in Kubernetes, without vowels and look-alikes.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Characters that `generateName` is completed with.
+/// The number of characters that are appended to `generateName`.
 const SUFFIX_LENGTH: usize = 5;
 
-/// The server's source of names that nobody chose.
+/// The source of uids and generated names.
 #[derive(Debug, Clone)]
 pub(crate) struct Ids {
     rng: Rng,
@@ -21,12 +20,12 @@ impl Ids {
         Self { rng: Rng::with_seed(seed) }
     }
 
-    /// A source of names of its own, drawn from this one.
+    /// Returns a new source that is seeded from this one.
     pub(crate) fn fork(&mut self) -> Self {
         Self { rng: self.rng.fork() }
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let bits = self.rng.u128(..);
         let bits = (bits & !(0xf << 76)) | (0x4 << 76);
@@ -35,7 +34,7 @@ impl Ids {
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 
-    /// What follows `generateName`.
+    /// Returns a suffix for `generateName`.
     pub(crate) fn suffix(&mut self) -> String {
         (0..SUFFIX_LENGTH).map(|_| char::from(ALPHABET[self.rng.usize(..ALPHABET.len())])).collect()
     }

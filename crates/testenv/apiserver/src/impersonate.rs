@@ -2,9 +2,9 @@
 //!
 //! With legacy impersonation, a sender who has the verb `impersonate` on a user, and on each of the
 //! groups, the uid and the extra values, can make any request as that user. With constrained
-//! impersonation (since 1.36), the sender needs the verb `impersonate-on:MODE:VERB` on
-//! the resource of the request, and the verb `impersonate:MODE` on the user. The real server tries
-//! the constrained modes first, so the message of a 403 is about the first of them that applies.
+//! impersonation (since 1.36), the sender needs the verb `impersonate-on:MODE:VERB` on the resource
+//! of the request, and the verb `impersonate:MODE` on the user. The real server tries the
+//! constrained modes first, so the message of a 403 is about the first mode that applies.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::rbac::MASTERS;
 use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 
-/// The group of users, uids and extra values, where they are not those of the core group.
+/// The group of users, uids and extra values, unless they are in the core group.
 const GROUP: &str = "authentication.k8s.io";
 
-/// How the names of all headers begin that are about this, and of those with extra values.
+/// The prefix of all impersonation headers, and that of the headers with extra values.
 const PREFIX: &str = "impersonate-";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
@@ -31,7 +31,7 @@ const EXTRA_PREFIX: &str = "impersonate-extra-";
 /// kube-apiserver; it decides which right an error message names.
 const WILDCARD_CHECK_MIN: usize = 4;
 
-/// Whom a request asks to act for, as it says.
+/// The user that the headers of a request ask for.
 #[derive(Debug, Default)]
 struct Wanted {
     name: String,
@@ -40,7 +40,7 @@ struct Wanted {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A mode of impersonation. Each needs other rights of the sender.
+/// A mode of impersonation. Each mode requires other rights of the sender.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     /// The sender is the service account of a pod, and impersonates the node of that pod.
@@ -48,12 +48,12 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// One right for all requests of the user.
+    /// One right covers all requests of the user.
     Legacy,
 }
 
 impl Access<'_> {
-    /// The user that a request is made for, if its headers name one and the sender may act as them.
+    /// Returns the impersonated user if the headers name one and the sender may act as that user.
     pub(crate) fn impersonate(
         &self,
         sender: &User,
@@ -144,7 +144,7 @@ impl Access<'_> {
     }
 }
 
-/// A cluster-scoped thing that only authorization knows.
+/// Returns a cluster-scoped resource that exists only for authorization.
 fn values<'a>(
     group: &'a str,
     resource: &'a str,
@@ -170,12 +170,12 @@ impl Mode {
         constraint.map_or_else(|| "impersonate".to_owned(), |name| format!("impersonate:{name}"))
     }
 
-    /// The group of users and groups.
+    /// Returns the group of the resources `users` and `groups`.
     fn group(self) -> &'static str {
         if self.constraint().is_some() { GROUP } else { "" }
     }
 
-    /// Whether this is a way to act for that one at all.
+    /// Returns whether the mode can impersonate this user at all.
     fn applies(self, wanted: &Wanted, sender: &User) -> bool {
         let only_name =
             wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
@@ -196,7 +196,7 @@ impl Mode {
 }
 
 impl Wanted {
-    /// What the headers ask for; `None` if nothing.
+    /// Reads the headers. Returns `None` if they ask for nothing.
     fn read(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
         if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
             return Ok(None);
@@ -212,7 +212,7 @@ impl Wanted {
         };
         for (name, value) in headers {
             if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
-                // A key that is not encoded well is taken as it is.
+                // A key with an invalid encoding is used as it is.
                 let decoded = percent_decode_str(key).decode_utf8();
                 let key = decoded.map_or_else(|_| key.to_owned(), std::borrow::Cow::into_owned);
                 wanted.extra.entry(key).or_default().push(text(value));
@@ -230,13 +230,13 @@ impl Wanted {
         )))
     }
 
-    /// The name of the node, if the user is one.
+    /// Returns the name of the node if the user is a node.
     fn node(&self) -> Option<&str> {
         let name = self.name.strip_prefix("system:node:")?;
         NameRule::Subdomain.check(name).is_empty().then_some(name)
     }
 
-    /// Namespace and name of the service account, if the user is one.
+    /// Returns namespace and name if the user is a service account.
     fn account(&self) -> Option<(&str, &str)> {
         let (namespace, name) =
             self.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
@@ -248,7 +248,7 @@ impl Wanted {
     fn user_attributes(&self, mode: Mode) -> AccessTarget<'_> {
         let group = mode.group();
         match (self.node(), self.account()) {
-            // Whoever may act for the node that it runs on may do so on every node.
+            // The right to act for the node of one's own pod covers every node.
             (Some(_), _) if matches!(mode, Mode::AssociatedNode) => values(group, "nodes", "", "*"),
             (Some(name), _) if mode.constraint().is_some() => values(group, "nodes", "", name),
             (_, Some((namespace, name))) => AccessTarget::Resource {
@@ -262,7 +262,7 @@ impl Wanted {
         }
     }
 
-    /// What the constrained way does not take for an extra value.
+    /// Returns why constrained impersonation refuses the extra values, if it does.
     fn odd_extra(&self) -> Option<String> {
         for (key, list) in &self.extra {
             if key.is_empty() {
@@ -276,7 +276,7 @@ impl Wanted {
         None
     }
 
-    /// The user, with the groups that go without saying.
+    /// Returns the user with its implied groups.
     fn user(self, mode: Mode) -> User {
         let mut groups = self.groups.clone();
         if mode.constraint().is_some() && self.node().is_some() {
@@ -300,7 +300,7 @@ impl Wanted {
         User { name: self.name, groups, uid: self.uid, extra: self.extra }
     }
 
-    /// As Go prints the struct with `%#v`.
+    /// Renders the struct as Go's `%#v` does.
     fn as_go(&self) -> String {
         let list = |list: &[String]| {
             let quoted: Vec<String> = list.iter().map(|text| go_quote(text)).collect();

@@ -1,5 +1,5 @@
-//! Reading JSON as the real server reads it: the last of two members of one name wins and is told
-//! of, and a number without a fraction is a whole number, however it was written.
+//! Parses JSON as the real server does: if a member occurs twice, the last one wins and the
+//! duplicate is reported; a number without a fraction is an integer, however it was written.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use windlass_nesting::has_large_stack;
 
 use crate::kind::Kind;
 
-/// Levels that an object of a built-in kind may be nested: what `serde_json` reads. Real servers
-/// read more.
+/// The maximum depth of an object of a built-in kind: what `serde_json` parses by default. Real
+/// servers accept more.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// Levels that a custom resource may be nested, as on a real server. Such a value is handled on a
-/// large stack.
+/// The maximum depth of a custom resource, as on a real server. Such a value is handled on a large
+/// stack.
 const CUSTOM_DEPTH_MAX: usize = 10_000;
 
-/// Levels that a body about a kind may be nested.
+/// Returns the maximum depth of a body for this kind.
 pub(crate) fn depth_max_of(kind: &Kind) -> usize {
     if kind.is_builtin() { DEPTH_MAX } else { CUSTOM_DEPTH_MAX }
 }
 
-/// Levels that a value may be nested that is made here, by a patch for instance.
+/// Returns the maximum depth of a value that the server itself creates, for instance by a patch.
 pub(crate) fn depth_max() -> usize {
     if has_large_stack() { CUSTOM_DEPTH_MAX } else { DEPTH_MAX }
 }
 
-/// What is said of a body that is deeper.
+/// Returns the error for a body that is nested too deeply.
 pub(crate) fn too_deep(depth_max: usize) -> String {
     format!(
         "the body is nested deeper than {depth_max} levels, which this embedded API server does \
@@ -36,7 +36,7 @@ pub(crate) fn too_deep(depth_max: usize) -> String {
     )
 }
 
-/// How deep a value is nested; a scalar is not.
+/// Returns the depth of a value. A scalar has depth 0.
 pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
@@ -45,7 +45,7 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
-/// A value, and the paths of the members that it holds twice.
+/// A value, and the paths of its duplicate members.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Read {
     pub(crate) value: Value,
@@ -65,7 +65,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
     Ok(Read { value, duplicates })
 }
 
-/// The same for a value that was read by other means.
+/// Converts the numbers of a value that was parsed by other means.
 pub(crate) fn make_whole(value: &mut Value) {
     match value {
         Value::Number(found) if found.is_f64() => *value = number(found.as_f64().unwrap_or(0.0)),
@@ -75,9 +75,9 @@ pub(crate) fn make_whole(value: &mut Value) {
     }
 }
 
-/// Numbers without a fraction become whole numbers, as Go writes them.
+/// Converts a number without a fraction to an integer, as Go writes it.
 pub(crate) fn number(float: f64) -> Value {
-    /// Whole numbers up to here are exact.
+    /// Integers up to here are exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.fract() == 0.0 && float.abs() <= EXACT {
         #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]

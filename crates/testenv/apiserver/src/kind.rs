@@ -1,8 +1,7 @@
-//! One resource: what its objects are called, where they live, and how they are created, changed
-//! and removed.
+//! One resource: its names, its versions, and how its objects are created, changed and removed.
 //!
 //! Built-in kinds are rows of a table ([`crate::kinds`]), custom ones come from their definitions
-//! ([`crate::crd`]). Both have this type, so that nothing else has to ask which of them a kind is.
+//! ([`crate::crd`]). Both have this type, so that most code need not distinguish them.
 
 mod fields;
 
@@ -26,15 +25,15 @@ pub(crate) struct Kind {
     pub(crate) group: String,
     /// The name in paths, as in `pods`.
     pub(crate) plural: String,
-    /// The name that people may type for one, as in `pod`.
+    /// The singular name, as in `pod`.
     pub(crate) singular: String,
     /// The `kind` of one object, as in `Pod`.
     pub(crate) kind: String,
     /// The `kind` of a list, as in `PodList`.
     pub(crate) list_kind: String,
-    /// Short names that people may type, as in `po`.
+    /// Short names, as in `po`.
     pub(crate) short_names: Vec<String>,
-    /// Groups of resources that people may type, as in `all`.
+    /// The groups of resources that it belongs to for kubectl, as in `all`.
     pub(crate) categories: Vec<String>,
     /// Whether objects live in a namespace.
     pub(crate) namespaced: bool,
@@ -44,22 +43,22 @@ pub(crate) struct Kind {
     pub(crate) versions: Vec<Version>,
     /// How objects are created, changed and removed.
     pub(crate) rules: Rules,
-    /// The (group, plural) whose objects these are, where they are those of another kind.
+    /// The (group, plural) of the kind that stores the objects, if it is another kind.
     ///
     /// Only `events.k8s.io` has it: its events are the events of the core group, stored once with
     /// the core field names and shown with the new ones ([`Version::renames`]). It stays a kind of
     /// its own because discovery, paths and selectable fields differ.
     pub(crate) stored_as: Option<(&'static str, &'static str)>,
-    /// The webhook that converts objects of a custom kind between its versions, if one does.
+    /// The webhook that converts objects of a custom kind between its versions, if there is one.
     pub(crate) conversion: Option<Arc<Conversion>>,
 }
 
 /// Where a kind comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It is part of the server.
+    /// The kind is part of the server.
     BuiltIn,
-    /// A `CustomResourceDefinition` made it.
+    /// A `CustomResourceDefinition` declares the kind.
     Custom,
 }
 
@@ -74,15 +73,14 @@ pub(crate) struct Version {
     pub(crate) storage: bool,
     /// Whether it has the `/status` subresource.
     pub(crate) status: bool,
-    /// Where `/scale` finds its fields, if there is a `/scale`.
+    /// The fields of `/scale`, if there is a `/scale`.
     pub(crate) scale: Option<Scale>,
     /// The other subresources that are supported, as in `finalize`.
     pub(crate) subresources: Vec<&'static str>,
-    /// The schema of a custom kind, or why it cannot be used; built-ins have none and keep every
-    /// field. [`Self::schema`] is for what may go on without one.
+    /// The schema of a custom kind, or why it cannot be used. Built-in kinds have none and keep
+    /// every field. [`Self::schema`] is for callers that can go on without one.
     pub(crate) declared_schema: Option<Result<Arc<Schema>, String>>,
-    /// The field labels that a field selector may use besides `metadata.name` and
-    /// `metadata.namespace`.
+    /// The fields that a field selector may use besides `metadata.name` and `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
     /// The columns of a custom kind; those of built-ins are part of the server.
     pub(crate) columns: Option<CustomColumns>,
@@ -90,7 +88,7 @@ pub(crate) struct Version {
     pub(crate) renames: &'static [(&'static str, &'static str)],
 }
 
-/// Where `/scale` finds its fields: dotted paths such as `.spec.replicas`.
+/// The fields of `/scale`, as dotted paths such as `.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// The wanted number of replicas.
@@ -109,7 +107,7 @@ pub(crate) struct Scale {
     reason = "each is one independent answer of the real server's strategy"
 )]
 pub(crate) struct Rules {
-    /// Whether and when `metadata.generation` counts.
+    /// Which changes increment `metadata.generation`.
     pub(crate) generation: Generation,
     /// Whether a PUT without a resource version overwrites what is there.
     pub(crate) unconditional_update: bool,
@@ -117,26 +115,26 @@ pub(crate) struct Rules {
     pub(crate) create_on_update: bool,
     /// Whether DELETE answers with the object instead of a Status.
     pub(crate) returns_deleted: bool,
-    /// What becomes of the dependents of an object that is deleted without saying.
+    /// The default propagation policy of deletions.
     pub(crate) dependents: Dependents,
-    /// Whether the `status` in a create request is kept; it is dropped where there is a status
-    /// subresource, except for nodes, which their kubelet creates with a status.
+    /// Whether a create request keeps its `status`. It is dropped if status is a subresource,
+    /// except for nodes, which their kubelet creates with a status.
     pub(crate) keeps_status_on_create: bool,
-    /// What a write to `/status` does to the metadata in its body.
+    /// Whether a write to `/status` also writes the metadata in its body.
     pub(crate) status_metadata: StatusMetadata,
     /// The form that names must have.
     pub(crate) names: NameRule,
-    /// What can be done at all.
+    /// The verbs that the kind supports.
     pub(crate) verbs: Verbs,
 }
 
-/// What makes `metadata.generation` grow. Setting the deletion timestamp always does where there is
-/// one.
+/// Which changes increment `metadata.generation`. Setting the deletion timestamp always does,
+/// unless the kind has no generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generation {
     /// The kind has no generation.
     None,
-    /// It is 1 on create and stays.
+    /// The generation is 1 on create and never changes.
     Fixed,
     /// A change outside of metadata and, where it is a subresource, status.
     Content,
@@ -146,7 +144,7 @@ pub(crate) enum Generation {
     ContentOrLabels,
 }
 
-/// What becomes of the dependents of an object that is deleted without a propagation policy.
+/// What happens to the dependents of an object that is deleted without a propagation policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dependents {
     /// They are deleted, too.
@@ -154,45 +152,45 @@ pub(crate) enum Dependents {
     /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and
     /// therefore answer a DELETE with the object.
     Orphaned,
-    /// Whatever the request says about dependents is ignored: events.
+    /// The propagation policy of the request is ignored: events.
     Ignored,
 }
 
-/// What a write to `/status` does to the metadata in its body.
+/// What a write to `/status` does with the metadata in its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusMetadata {
-    /// It is ignored: custom kinds and their definitions.
+    /// The metadata in the body is ignored: custom kinds and their definitions.
     Kept,
-    /// It is written like that of a write to the object: labels, annotations, finalizers and
+    /// The metadata is written as in a write to the object: labels, annotations, finalizers and
     /// owners.
     Written,
-    /// It is written, except for this one field.
+    /// The metadata is written, except for this one field.
     WrittenExcept(&'static str),
 }
 
-/// What can be done with the objects of a kind.
+/// The verbs that a kind supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbs {
-    /// Everything.
+    /// All verbs.
     All,
-    /// Everything except for deleting a whole collection: namespaces.
+    /// All verbs except for deletecollection: namespaces.
     AllButDeleteCollection,
     /// Only create, and nothing is stored: access and token reviews.
     CreateOnly,
 }
 
 impl Kind {
-    /// The version of that name, if it is served.
+    /// Returns the version of that name, if it is served.
     pub(crate) fn served(&self, version: &str) -> Option<&Version> {
         self.versions.iter().find(|candidate| candidate.served && candidate.name == version)
     }
 
-    /// The version of that name, served or not.
+    /// Returns the version of that name, served or not.
     pub(crate) fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The version that objects are stored in.
+    /// Returns the storage version.
     pub(crate) fn storage(&self) -> &Version {
         self.versions
             .iter()
@@ -200,17 +198,17 @@ impl Kind {
             .expect("one version of a kind must be the storage version")
     }
 
-    /// `apiVersion` of an object in a version: `v1`, or `apps/v1`.
+    /// Returns `apiVersion` of an object in a version: `v1`, or `apps/v1`.
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 
-    /// Whether it is part of the server.
+    /// Returns whether the kind is part of the server.
     pub(crate) fn is_builtin(&self) -> bool {
         self.origin == Origin::BuiltIn
     }
 
-    /// Every label that a field selector may use in some version, under its stored name.
+    /// Returns every field that a field selector may use in some version, under its stored name.
     pub(crate) fn selectable(&self) -> Vec<String> {
         let mut labels = Vec::new();
         for version in &self.versions {
@@ -224,7 +222,7 @@ impl Kind {
         labels
     }
 
-    /// Whether this is the kind of that group and plural.
+    /// Returns whether the kind has this group and plural.
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
     }
@@ -235,12 +233,12 @@ impl Kind {
 }
 
 impl Version {
-    /// The schema of a custom kind, if it has one that can be used.
+    /// Returns the schema of a custom kind, unless it cannot be used.
     pub(crate) fn schema(&self) -> Option<&Schema> {
         self.declared_schema.as_ref()?.as_deref().ok()
     }
 
-    /// Gives the fields of an object in this version the names that they are stored under.
+    /// Renames the fields of an object in this version to their stored names.
     pub(crate) fn to_stored(&self, object: &mut Value) {
         let Some(fields) = object.as_object_mut() else { return };
         for (stored, shown) in self.renames {
@@ -250,9 +248,9 @@ impl Version {
         }
     }
 
-    /// Gives the fields of a stored object the names that they have in this version.
+    /// Renames the fields of a stored object to their names in this version.
     ///
-    /// An empty text is left out on the way: `core/v1` writes `reportingComponent: ""`,
+    /// Removes fields with an empty text: `core/v1` writes `reportingComponent: ""`,
     /// `events.k8s.io/v1` writes nothing.
     pub(crate) fn to_shown(&self, object: &mut Value) {
         if self.renames.is_empty() {
@@ -269,7 +267,7 @@ impl Version {
 }
 
 impl Rules {
-    /// The rules of every custom kind.
+    /// Returns the rules of custom kinds.
     pub(crate) const fn custom() -> Self {
         Self {
             generation: Generation::Content,
@@ -286,13 +284,13 @@ impl Rules {
 }
 
 impl Generation {
-    /// Whether a new object gets generation 1.
+    /// Returns whether a new object gets generation 1.
     pub(crate) fn counts(self) -> bool {
         self != Self::None
     }
 
-    /// Whether the change from `old` to `new` makes the generation grow; `status` says whether
-    /// status is a subresource and therefore not part of the content.
+    /// Returns whether the change from `old` to `new` increments the generation. `status` says
+    /// whether status is a subresource and therefore not part of the content.
     pub(crate) fn grows(self, old: &Value, new: &Value, status: bool) -> bool {
         let metadata_differs =
             |field: &str| old["metadata"].get(field) != new["metadata"].get(field);
@@ -310,7 +308,7 @@ impl Generation {
 }
 
 impl Verbs {
-    /// The verbs as discovery lists them for a kind of that origin.
+    /// Returns the verbs as discovery lists them for a kind of this origin.
     pub(crate) fn names(self, origin: Origin) -> &'static [&'static str] {
         match (self, origin) {
             (Self::All, Origin::BuiltIn) => {
@@ -328,7 +326,8 @@ impl Verbs {
     }
 }
 
-/// Whether two objects differ outside of identity, metadata and, if told so, status.
+/// Returns whether two objects differ outside of identity, metadata and, if `status` is set,
+/// status.
 fn content_differs(old: &Value, new: &Value, status: bool) -> bool {
     let is_content = |name: &str| match name {
         "apiVersion" | "kind" | "metadata" => false,

@@ -1,7 +1,7 @@
-//! Kubeconfigs that lead to a server on loopback.
+//! Kubeconfigs for a server on loopback.
 //!
-//! A kubeconfig may hold a token. So it is created anew, never written over something else or
-//! through a link, can be read by its owner only, and is removed with its handle.
+//! A kubeconfig may hold a token. So it is always a new file (it neither overwrites a file nor
+//! follows a link), only its owner can read it, and it is removed with its handle.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -15,18 +15,18 @@ use tempfile::TempDir;
 
 use crate::listen::Listening;
 
-/// A kubeconfig that was written. Dropping it removes the file as [`remove`](Self::remove) does,
-/// without telling of errors.
+/// A kubeconfig file. Dropping this removes the file as [`remove`](Self::remove) does, but ignores
+/// errors.
 #[must_use = "the file is removed when this is dropped"]
 pub struct Kubeconfig {
     path: PathBuf,
     text: String,
-    /// The folder that was made for it, and goes with it.
+    /// The folder that was created for the file, and is removed with it.
     folder: Option<TempDir>,
     is_removed: bool,
 }
 
-/// The text holds a token: only the path shows.
+/// The text holds a token and is not shown.
 impl fmt::Debug for Kubeconfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kubeconfig").field("path", &self.path).finish_non_exhaustive()
@@ -34,24 +34,23 @@ impl fmt::Debug for Kubeconfig {
 }
 
 impl Listening {
-    /// Writes a kubeconfig that points here to a new file, which its owner alone can read. It is
-    /// gone when the result is dropped.
+    /// Writes a kubeconfig for this server to a new file, which only its owner can read. Dropping
+    /// the result removes the file.
     ///
     /// # Errors
-    /// If the file cannot be written. What is at the path already, be it a link, is neither
-    /// overwritten nor followed: [`io::ErrorKind::AlreadyExists`].
+    /// If the file cannot be written. If the path exists, even as a link, the error is
+    /// [`io::ErrorKind::AlreadyExists`].
     pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> io::Result<Kubeconfig> {
         let text = text(&self.url(), self.authority(), token);
         create(path, &text)?;
         Ok(Kubeconfig { path: path.to_owned(), text, folder: None, is_removed: false })
     }
 
-    /// Writes a kubeconfig that points here into a new folder, which its owner alone can enter,
-    /// under a random name in the folder for temporary files. It is gone when the result is
-    /// dropped.
+    /// Writes a kubeconfig for this server into a new folder with a random name in the system's
+    /// temporary folder. Only its owner can enter the folder. Dropping the result removes both.
     ///
     /// # Errors
-    /// If the folder or the file cannot be made.
+    /// If the folder or the file cannot be created.
     pub fn temporary_kubeconfig(&self, token: Option<&str>) -> io::Result<Kubeconfig> {
         let folder = private_folder()?;
         let mut written = self.write_kubeconfig(&folder.path().join("kubeconfig"), token)?;
@@ -61,16 +60,16 @@ impl Listening {
 }
 
 impl Kubeconfig {
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it. A file that somebody has changed stays, unless it is in a folder that was made
+    /// Removes the file. A file that has been changed since stays, unless its folder was created
     /// for it.
     ///
     /// # Errors
-    /// If it is there and cannot be removed.
+    /// If the file exists and cannot be removed.
     pub fn remove(mut self) -> io::Result<()> {
         self.remove_once()
     }
@@ -119,7 +118,7 @@ fn text(url: &str, authority: Option<&str>, token: Option<&str>) -> String {
 
 fn create(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    // Fails also if there is a link, wherever that leads.
+    // This fails also if the path is a link, whatever it points to.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

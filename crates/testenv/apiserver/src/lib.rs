@@ -1,8 +1,8 @@
 //! An embedded Kubernetes API server: in memory, in process, deterministic, with faults on demand.
 //!
-//! It answers what controllers, informers and their tests ask of kube-apiserver, as kube-apiserver
-//! answers; one conformance suite runs on both. `docs/APISERVER.md` lists what is supported, what
-//! is not, and what a request for the latter gets.
+//! It answers controllers, informers and their tests as kube-apiserver does; one conformance suite
+//! runs on both. `docs/APISERVER.md` lists what is supported, what is not, and the answers to
+//! unsupported requests.
 //!
 //! ```
 //! use windlass_apiserver::{ApiServer, Fault, FaultRule};
@@ -16,7 +16,7 @@
 //! server.faults().add(FaultRule::new(cut).verb("watch").resource("pods").times(1));
 //! ```
 //!
-//! # The way of a request
+//! # The path of a request
 //!
 //! [`ApiService`] receives a request and injects faults. `route`, `query` and `accept` parse it.
 //! `access` authenticates the sender and authorizes the request. `api` dispatches on the verb. From
@@ -27,15 +27,14 @@
 //! definitions become kinds, namespaces are emptied, garbage is collected, aggregated roles are
 //! filled. A `watch` reads from the log at its own pace.
 //!
-//! Webhooks are the one thing that is waited for: a write that concerns one ends before anything is
-//! stored, the webhook is asked without the lock, and the write starts again with its answer
-//! (`webhook`).
+//! Only webhooks are waited for: a write that needs one ends before anything is stored, the webhook
+//! is called without the lock, and the write starts again with its answer (`webhook`).
 //!
 //! # Determinism
 //!
 //! Uids, generated names and the chances of faults come from [`Builder::seed`], stored times from
-//! [`Builder::clock`], waiting from tokio's clock, and every map whose order shows is ordered: the
-//! same requests in the same order give the same bytes.
+//! [`Builder::clock`], waiting from tokio's clock, and every map whose iteration order is visible
+//! is ordered: the same requests in the same order give the same bytes.
 
 #![forbid(unsafe_code)]
 

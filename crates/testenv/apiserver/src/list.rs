@@ -1,4 +1,4 @@
-//! List: a page of objects as they are, or as they were at a revision.
+//! List: a page of objects, current or as of a revision.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::target::Target;
 use crate::webhook::caller::Caller;
 use crate::webhook::convert;
 
-/// A page, ready to be written.
+/// A page of a list, an iterator over its encoded chunks.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// `{"kind":"PodList",…,"items":[`, or the same of a table.
+    /// `{"kind":"PodList",…,"items":[`, or the beginning of a table.
     head: Bytes,
     items: std::vec::IntoIter<Arc<Stored>>,
     encoding: Encoding,
-    /// `]}`, mostly.
+    /// The end of the body, usually `]}`.
     tail: &'static [u8],
     written: Progress,
 }
@@ -40,11 +40,11 @@ enum Progress {
     Everything,
 }
 
-/// Bytes of a list that are made at a time.
+/// The minimum size of a chunk of the body, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// What a continue token says. `start` is relative to the namespace, with a zero byte after the
-/// last key.
+/// The content of a continue token. `start` is relative to the namespace, with a zero byte after
+/// the last key.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
@@ -58,7 +58,7 @@ struct Token {
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
 impl State {
-    /// Reads a page. `stale` makes the server look so many revisions old.
+    /// Reads a page. `stale` is the number of revisions by which the server pretends to lag behind.
     pub(crate) fn list(
         &self,
         target: &Target,
@@ -78,14 +78,14 @@ impl State {
             revision: start_at.revision,
         };
         let page = self.store.page(&range, limit, |key, object| filter.matches(key, object));
-        // Later pages are of the revision of the first.
+        // Later pages show the revision of the first page.
         let token = page.last.map(|last| {
             let start = format!("{}\0", relative(last.path(), filter.namespace()));
             encode_token(i64::try_from(start_at.revision).unwrap_or(i64::MAX), &start)
         });
         let remaining = filter.selects_all().then_some(page.remaining).filter(|_| token.is_some());
         let mut head = head(target, &encoding, start_at.revision, token.as_deref(), remaining);
-        // The rows of some empty tables are null.
+        // Some empty tables have `null` instead of a list of rows.
         let null = encoding.table().is_some_and(TableWriter::has_null_for_no_rows);
         let null = null && page.items.is_empty();
         let (start, tail): (&[u8], &[u8]) = if null { (b"null", b"}\n") } else { (b"[", b"]}\n") };
@@ -94,7 +94,7 @@ impl State {
         Ok(Page { head, items, encoding, tail, written: Progress::Nothing })
     }
 
-    /// Where to begin, and at which revision.
+    /// Returns the first key and the revision of the page.
     fn start(&self, target: &Target, query: &Query, stale: u64) -> Result<Start, Failure> {
         let now = match stale {
             0 => self.store.revision(),
@@ -114,7 +114,7 @@ impl State {
         let token = decode_token(&query.continue_token)?;
         let path = Some(absolute(&token.start, &target.namespace));
         match u64::try_from(token.rv) {
-            // A token that says -1 goes on with whatever is there now.
+            // A token with the revision -1 continues with the current objects.
             Err(_) => Ok(Start { revision: now, path }),
             Ok(revision) if revision < self.store.oldest(target.kind.storage) => Err(
                 Failure::continue_too_old(encode_token(-1, token.start.trim_start_matches('/'))),
@@ -133,7 +133,8 @@ impl State {
         }
         let exact = match &query.version_match {
             Some(version_match) => *version_match == VersionMatch::Exact,
-            // An old rule: with a limit and no word on how to match, the version is meant exactly.
+            // A rule for old clients: with a limit and without `resourceVersionMatch`, the version
+            // is exact.
             None => asked > 0 && query.limit > 0,
         };
         if !exact {
@@ -153,7 +154,7 @@ struct Start {
 }
 
 impl Page {
-    /// The same page with all objects in the version in which they go out.
+    /// Returns the page with all objects converted to the requested version.
     ///
     /// # Errors
     /// A 500 if a webhook does not convert them.
@@ -168,14 +169,14 @@ impl Page {
         Ok(Self { items, ..self })
     }
 
-    /// The keys of the objects on it.
+    /// Returns the keys of the objects on the page.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let objects = self.items.as_slice().iter().map(|object| object.value());
         objects.map(|object| Key::new(text(&object, "namespace"), text(&object, "name"))).collect()
     }
 }
 
-/// The page in pieces, each made when it is asked for.
+/// Yields the body in chunks, each encoded on demand.
 impl Iterator for Page {
     type Item = Bytes;
 
@@ -218,7 +219,7 @@ fn head(
     if let Some(token) = token {
         metadata.insert("continue".into(), token.into());
     } else if !target.kind.is_builtin() && encoding.form == Form::Full {
-        // Lists of custom resources have the field even when it is empty.
+        // Lists of custom resources have this field even if it is empty.
         metadata.insert("continue".into(), "".into());
     }
     if let Some(remaining) = remaining {
@@ -264,7 +265,7 @@ fn decode_token(text: &str) -> Result<Token, Failure> {
     if token.start.is_empty() {
         return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
     }
-    // A key that climbs out of the list is a trick.
+    // A client must not use a forged key to read outside of the list.
     let key = token.start.strip_prefix('/').unwrap_or(&token.start);
     if key.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(invalid(&token.start));

@@ -1,5 +1,5 @@
-//! The server over loopback HTTP/1.1, with TLS or without, for kubectl and for programs of other
-//! languages.
+//! Serves the API over loopback HTTP/1.1, with TLS or without, for kubectl and for programs in
+//! other languages.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -14,24 +14,24 @@ use tokio_util::sync::CancellationToken;
 use crate::server::ApiServer;
 use crate::tls::Tls;
 
-/// How long connections may take to end after the listener stopped.
+/// How long connections may take to end after the listener has stopped.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How long a client may take for the handshake of TLS.
+/// How long a client may take for the TLS handshake.
 const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// A port that is served for as long as this lives.
+/// A server that listens on a port until this is dropped.
 #[derive(Debug)]
 pub struct Listening {
     address: SocketAddr,
     stop: CancellationToken,
     accepting: JoinSet<()>,
-    /// The certificate of the authority that clients have to trust, if there is TLS.
+    /// The certificate of the authority that clients have to trust; `None` without TLS.
     authority: Option<String>,
 }
 
 impl ApiServer {
-    /// Serves at an address; port 0 takes a free one. Give a loopback address: there is no TLS.
+    /// Listens on an address; port 0 picks a free one. Use a loopback address: there is no TLS.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -63,28 +63,30 @@ impl ApiServer {
 }
 
 impl Listening {
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// As clients write it.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // What listens everywhere is reached, and has its certificate, here.
+            // Clients reach a server on all interfaces at this address, and its certificate is
+            // valid for it.
             address.set_ip(Ipv4Addr::LOCALHOST.into());
         }
         format!("{scheme}://{address}")
     }
 
-    /// The certificate of the authority that clients have to trust, in PEM; `None` without TLS.
+    /// Returns the certificate of the authority that clients have to trust, in PEM; `None` without
+    /// TLS.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// Stops accepting, lets connections end for a moment, and breaks those that do not.
+    /// Stops accepting connections, gives the open ones a moment to end, and then closes them.
     ///
     /// Cancel safety: dropped half-way, everything stops at once.
     pub async fn stop(mut self) {
@@ -109,7 +111,7 @@ async fn accept(
                     let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
                     connections.spawn(connect(stream, server, tls, stop));
                 }
-                // Too many open files, most likely: those that end make room.
+                // Most likely there are too many open files: wait for connections to end.
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -149,6 +151,6 @@ where
         }
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    // Watches have no end of their own: they are broken off.
+    // Watches would not end by themselves: this closes them.
     let _ = tokio::time::timeout(std::time::Duration::from_millis(100), connection).await;
 }

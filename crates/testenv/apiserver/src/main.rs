@@ -1,4 +1,5 @@
-//! The embedded API server as a program: to look at it with kubectl, and to run things against it.
+//! The embedded API server as a program, to try it with kubectl and to run other programs against
+//! it.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,13 +35,13 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let kubeconfig = options.server.write_kubeconfig(&listening)?;
-    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
+    // Nobody may be reading, as behind `| head -1`; that is no reason to stop.
     let _ =
         writeln!(std::io::stdout(), "{}", program::greeting(&listening.url(), kubeconfig.path()));
 
     stop.await;
     listening.stop().await;
-    // Best effort: a kubeconfig that points nowhere helps nobody.
+    // Best effort: a kubeconfig of a server that is gone does no harm.
     let _ = kubeconfig.remove();
     let (objects, bytes) = server.size();
     let _ = writeln!(

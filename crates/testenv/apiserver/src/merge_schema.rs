@@ -1,12 +1,12 @@
-//! How the values of a field merge in server-side apply, as the types of built-in kinds or the
-//! schema of a custom one say.
+//! How the values of a field merge in server-side apply, as defined by the types of built-in kinds
+//! or the schema of a custom kind.
 //!
-//! Server-side apply tells fields apart by this: a map or struct is merged field by field unless it
-//! is atomic, a list only if its items can be told apart, and everything else is one value. Where
-//! nothing is said, maps merge and lists do not.
+//! Server-side apply needs three rules: a map or struct merges field by field unless it is atomic,
+//! a list merges item by item only if its items have an identity, and everything else is one value.
+//! Values without a schema follow the defaults: maps merge and lists do not.
 //!
-//! [`builtin`] and [`custom`] answer for the two sources. They lead back here: a field of one may
-//! be of the other, as the metadata of a custom resource, or of nothing.
+//! [`builtin`] and [`custom`] implement the two sources. They refer back to this module, because a
+//! field of one source may belong to the other (the metadata of a custom resource), or to neither.
 
 mod builtin;
 mod custom;
@@ -17,33 +17,33 @@ pub(crate) use self::builtin::BuiltInMergeSchema;
 use self::custom::CustomMergeSchema;
 use crate::schema::Schema;
 
-/// How the values of one field, or of a whole object, merge.
+/// The merge rules of one field, or of a whole object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MergeSchema<'a> {
-    /// Nothing is said about it, nor about what is in it.
+    /// The value, and everything in it, has no schema.
     Open,
-    /// A text, such as `kind`.
+    /// A text field, such as `kind`.
     Text,
-    /// A type of Kubernetes, or a field of one.
+    /// A built-in type, or a field of one.
     BuiltIn(BuiltInMergeSchema),
     /// A node of the schema of a custom kind.
     Custom(CustomMergeSchema<'a>),
 }
 
-/// How a value merges with another one.
+/// How a value merges with another value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As a whole.
     Leaf,
     /// Field by field.
     Map,
-    /// Items that are told apart by their values.
+    /// A list whose items are identified by their values.
     Set,
-    /// Items that are told apart by some of their fields.
+    /// A list whose items are identified by some of their fields.
     Keyed,
 }
 
-/// What is said about the type of a value.
+/// The expected type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Map,
@@ -51,9 +51,9 @@ pub(crate) enum Expected {
     Number,
     Text,
     Flag,
-    /// Any of the last three.
+    /// A number, text or flag.
     Scalar,
-    /// Anything at all.
+    /// Any type.
     Any,
 }
 
@@ -61,25 +61,25 @@ pub(crate) enum Expected {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'a> {
     pub(crate) place: MergeSchema<'a>,
-    /// Whether it is known by its name, as fields of structs are and entries of maps are not.
+    /// Whether the field has a name in the schema: fields of structs do, entries of maps do not.
     pub(crate) named: bool,
 }
 
-/// A field that tells the items of a list apart.
+/// A field that identifies the items of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Key<'a> {
     pub(crate) name: &'a str,
-    /// What it is where an item leaves it out.
+    /// The value of the field in items that do not have it.
     pub(crate) default: Option<Value>,
 }
 
 impl<'a> MergeSchema<'a> {
-    /// Whole objects of a custom kind.
+    /// Returns the rules of whole objects of a custom kind.
     pub(crate) fn of_schema(schema: &'a Schema) -> Self {
         Self::Custom(CustomMergeSchema::root(schema.root()))
     }
 
-    /// How a value merges here. Null merges as whatever is expected here.
+    /// Returns how `value` merges here. Null merges as the expected type does.
     pub(crate) fn form(&self, value: &Value) -> Form {
         match self {
             Self::Open if value.is_object() || value.is_null() => Form::Map,
@@ -89,7 +89,7 @@ impl<'a> MergeSchema<'a> {
         }
     }
 
-    /// What a value has to be here.
+    /// Returns the expected type.
     pub(crate) fn expected(&self) -> Expected {
         match self {
             Self::Open => Expected::Any,
@@ -99,7 +99,7 @@ impl<'a> MergeSchema<'a> {
         }
     }
 
-    /// A field of what is here; `None` if there can be none of that name.
+    /// Returns the rules of a field, or `None` if there can be no field of that name.
     pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
         match self {
             Self::Open => Some(Field { place: Self::Open, named: false }),
@@ -109,12 +109,13 @@ impl<'a> MergeSchema<'a> {
         }
     }
 
-    /// The same for what is already there, which may be of an older schema.
+    /// Like [`Self::field`], for stored objects: a field that the current schema does not know is
+    /// open.
     pub(crate) fn field_or_open(&self, name: &str) -> Field<'a> {
         self.field(name).unwrap_or(Field { place: Self::Open, named: false })
     }
 
-    /// An item of the list that is here.
+    /// Returns the rules of the items of a list.
     pub(crate) fn item(&self) -> MergeSchema<'a> {
         match self {
             Self::Open | Self::Text => Self::Open,
@@ -123,7 +124,7 @@ impl<'a> MergeSchema<'a> {
         }
     }
 
-    /// The fields that tell the items of the list apart; none if their values do.
+    /// Returns the fields that identify the items of a list; empty if the values do.
     pub(crate) fn keys(&self) -> Vec<Key<'a>> {
         match self {
             Self::Open | Self::Text => Vec::new(),

@@ -1,10 +1,10 @@
 //! Validation of `metadata`, the same for every kind.
 //!
-//! [`check_types`] comes first, as decoding does in the real server (its error is a 400). The other
-//! functions take fields of the wrong JSON type for absent ones. The real server looks at the
-//! metadata of an update twice, once for all kinds ([`validate_update_common`]) and once for the
-//! kind ([`validate_update`]), and lists what it finds twice in the causes; a caller that wants the
-//! same bytes concatenates both.
+//! [`check_types`] runs first, as decoding does in the real server (its error is a 400). The other
+//! functions treat fields of the wrong JSON type as absent. The real server validates the metadata
+//! of an update twice, once for all kinds ([`validate_update_common`]) and once for the kind
+//! ([`validate_update`]), and reports an error of both twice. To give the same bytes, callers
+//! concatenate both results.
 
 pub(crate) mod names;
 mod owners;
@@ -17,20 +17,19 @@ use crate::field_error::{FieldError, go_quote};
 pub(crate) use names::NameRule;
 pub(crate) use types::check_types;
 
-/// All keys and values of the annotations together.
+/// The maximum size of all annotations, keys and values together, in bytes.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 const IMMUTABLE: &str = "field is immutable";
 
-/// What is wrong with the metadata of an object that is created; its name has already been
-/// generated.
+/// Validates the metadata of a new object, whose name has already been generated.
 pub(crate) fn validate_create(meta: &Value, namespaced: bool, names: NameRule) -> Vec<FieldError> {
     validate_create_with(meta, namespaced, &|name, is_prefix| {
         if is_prefix { names.check_prefix(name) } else { names.check(name) }
     })
 }
 
-/// The same for a kind with a rule of its own: `check` gets a name and whether it is a
-/// `generateName`.
+/// Like [`validate_create`], for a kind with its own rule for names: `check` gets a name and
+/// whether it is a `generateName`.
 pub(crate) fn validate_create_with(
     meta: &Value,
     namespaced: bool,
@@ -60,7 +59,7 @@ pub(crate) fn validate_create_with(
     errors
 }
 
-/// What is wrong with the metadata of an update, for all kinds alike: the first of the two looks.
+/// Validates the metadata of an update, as the real server does for all kinds.
 pub(crate) fn validate_update_common(
     new: &Value,
     old: &Value,
@@ -71,8 +70,8 @@ pub(crate) fn validate_update_common(
     errors
 }
 
-/// What is wrong with the step from `old` to `new`. That an update must carry a resource version is
-/// the business of the store, which knows whether the kind allows to leave it out.
+/// Validates the change from `old` to `new`, as the real server does for the kind. Whether an
+/// update needs a resource version is checked by the store, which knows the rules of the kind.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if !text(old, "deletionTimestamp").is_empty() {
@@ -100,9 +99,8 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Takes over from `old` what an update may leave out or cannot change, as the real server does
-/// before it validates: the uid if there is none, the timestamps, the grace period and the
-/// generation.
+/// Copies from `old` what an update may leave out or cannot change, as the real server does before
+/// it validates: a missing uid, the timestamps, the grace period and the generation.
 pub(crate) fn prepare_update(new: &mut Value, old: &Value) {
     let Some(fields) = new.as_object_mut() else { return };
     let mut keep = |name: &str, always: bool| {
@@ -148,7 +146,7 @@ fn check_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     let field = "metadata.annotations";
     let mut size = 0;
     for (key, value) in pairs(meta, "annotations") {
-        // Upper case is fine in the prefix of an annotation.
+        // Upper case is allowed in the prefix of an annotation.
         push_all(errors, field, key, &names::qualified_name(&key.to_lowercase()));
         size += key.len() + value.len();
     }
@@ -185,7 +183,7 @@ fn check_no_new_finalizers(new: &Value, old: &Value, errors: &mut Vec<FieldError
     }
 }
 
-/// One error per text in `wrong`, all about `value`.
+/// Adds one error about `value` for each text in `wrong`.
 fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[String]) {
     errors.extend(wrong.iter().map(|detail| FieldError::invalid_str(field, value, detail)));
 }
@@ -198,7 +196,7 @@ fn whole(meta: &Value, name: &str) -> Option<i64> {
     meta[name].as_i64()
 }
 
-/// The texts of a map of texts, by key.
+/// Returns the entries of a map of texts, in the order of their keys.
 fn pairs<'a>(meta: &'a Value, name: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let fields = meta[name].as_object().into_iter().flatten();
     fields.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))

@@ -1,10 +1,9 @@
-//! One object as it is held and served: compact bytes beside the few facts that a request asks for
-//! without reading them.
+//! A stored object: compact JSON bytes, and the few properties that requests need without parsing
+//! them.
 //!
-//! The bytes are the JSON object without its type meta and its opening brace, so that every form in
-//! which an object goes out (alone, as an item of a list, inside a watch event, in another version,
-//! metadata only) is these bytes behind another prefix. `metadata` comes first, so metadata alone
-//! is a slice.
+//! The bytes are the JSON object without its type meta and its opening brace, so that every form of
+//! the object (alone, as an item of a list, inside a watch event, in another version, metadata
+//! only) is a prefix followed by these bytes. `metadata` comes first, so metadata alone is a slice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,13 +19,12 @@ use crate::table::{Include, TableForm, TableWriter};
 /// The annotation of the bookmark that ends the initial events of a watch.
 pub(crate) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Where an object is: its namespace and name as one path, in the order in which etcd would list
-/// them.
+/// The key of an object: its namespace and name as one path. Keys are ordered as in etcd.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key(Arc<str>);
 
 impl Key {
-    /// `namespace` is empty for what has none.
+    /// `namespace` is empty for cluster-scoped objects.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
             Self(name.into())
@@ -35,7 +33,7 @@ impl Key {
         }
     }
 
-    /// A bound for ranges: not the key of an object.
+    /// Returns a bound for ranges; it is not the key of an object.
     pub(crate) fn bound(path: &str) -> Self {
         Self(path.into())
     }
@@ -53,31 +51,31 @@ impl Key {
     }
 }
 
-/// Labels in the order of their keys.
+/// Labels, sorted by key.
 pub(crate) type Labels = Box<[(Box<str>, Box<str>)]>;
 
-/// An object at one version.
+/// An object at one revision.
 pub(crate) struct Stored {
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
     /// The values of the kind's selectable fields, in the order of [`Kind::selectable`].
     pub(crate) fields: Box<[Box<str>]>,
-    /// The version of a custom kind in which the object is.
+    /// The version that the object is stored in; `None` for built-in kinds.
     pub(crate) version: Option<Box<str>>,
     /// `"metadata":{…},"spec":…}`
     body: Bytes,
-    /// Where the value of `metadata` ends in `body`.
+    /// The end of the value of `metadata` in `body`.
     metadata_end: usize,
 }
 
-/// Objects may be secrets: only their size shows.
+/// Objects may be secrets: only their size is shown.
 impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stored(revision {}, {} bytes)", self.revision, self.body.len())
     }
 }
 
-/// A form in which objects go out.
+/// A form in which objects are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// The whole object.
@@ -88,23 +86,23 @@ pub(crate) enum Form {
     Table(TableForm),
 }
 
-/// How objects of one kind, version and form are written: their type meta, ready to be put in
-/// front.
+/// How objects of one kind, version and form are written. It holds their type meta as a prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoding {
     pub(crate) form: Form,
     /// `{"kind":"ConfigMap","apiVersion":"v1",`
     prefix: Bytes,
-    /// The same, or a bare brace: items of a built-in list leave the type meta out.
+    /// The prefix in lists: a bare brace for a built-in kind, whose items have no type meta;
+    /// otherwise the same.
     item_prefix: Bytes,
     version: Version,
     type_meta: (String, String),
-    /// Set if the form is that of a table.
+    /// Set if the form is a table.
     table: Option<TableWriter>,
 }
 
 impl Stored {
-    /// `object` is in this version; its `metadata.resourceVersion` is set here.
+    /// Creates an object from its fields in this version, and sets its `metadata.resourceVersion`.
     pub(crate) fn new(
         mut object: Map<String, Value>,
         revision: u64,
@@ -116,29 +114,30 @@ impl Stored {
         Self::draft(object, revision, kind, version)
     }
 
-    /// The same object with the revision of its removal, or of its leaving a selection.
+    /// Returns the object with the revision of its removal, or of the change that removed it from a
+    /// selection.
     pub(crate) fn at_revision(&self, revision: u64, kind: &Registered) -> Self {
         Self::new(self.value(), revision, kind, self.version.as_deref().unwrap_or_default())
     }
 
-    /// Another object at the same revision and in the same version.
+    /// Returns another object at the same revision and in the same version.
     pub(crate) fn changed(&self, object: Map<String, Value>, kind: &Registered) -> Self {
         Self::draft(object, self.revision, kind, self.version.as_deref().unwrap_or_default())
     }
 
-    /// The version of the object, if a webhook has to convert it to be in `wanted`.
+    /// Returns the version of the object, if only a webhook can convert it to `wanted`.
     pub(crate) fn version_before(&self, kind: &Kind, wanted: &str) -> Option<&str> {
         let held = self.version.as_deref().filter(|held| *held != wanted);
         held.filter(|_| kind.conversion.is_some())
     }
 
-    /// Whether it is in the version in which objects of its kind are stored now.
+    /// Returns whether the object is stored in the current storage version of its kind.
     pub(crate) fn is_in_storage_version(&self, kind: &Kind) -> bool {
         self.version.as_deref().is_none_or(|held| held == kind.storage().name)
     }
 
-    /// An object that is answered with but not stored: it has the `metadata.resourceVersion` that
-    /// it has.
+    /// Creates an object for an answer, without storing it. It keeps its
+    /// `metadata.resourceVersion`.
     pub(crate) fn draft(
         mut object: Map<String, Value>,
         revision: u64,
@@ -169,19 +168,19 @@ impl Stored {
         Self { revision, labels, fields, version, body: body.into(), metadata_end }
     }
 
-    /// The object as a value, in the stored version, without type meta.
+    /// Returns the object as a value, in the stored version, without type meta.
     pub(crate) fn value(&self) -> Map<String, Value> {
         let mut text = Vec::with_capacity(self.body.len() + 1);
         text.push(b'{');
         text.extend_from_slice(&self.body);
-        // What was stored was checked; defaults may have made it a little deeper than a body may
-        // be.
+        // Stored objects were checked before; defaults may have made them a little deeper than a
+        // body may be.
         let mut deserializer = serde_json::Deserializer::from_slice(&text);
         deserializer.disable_recursion_limit();
         Map::deserialize(&mut deserializer).expect("stored bytes must be a JSON object")
     }
 
-    /// Bytes held for this object.
+    /// Returns the size of the stored bytes.
     pub(crate) fn size(&self) -> usize {
         self.body.len()
     }
@@ -210,37 +209,38 @@ impl Encoding {
         }
     }
 
-    /// The same encoding for rows that are written by `table`.
+    /// Returns the encoding with rows that `table` writes.
     #[must_use]
     pub(crate) fn with_table(mut self, table: TableWriter) -> Self {
         self.table = Some(table);
         self
     }
 
-    /// The name of the version that objects go out in.
+    /// Returns the name of the version in which objects are sent.
     pub(crate) fn version(&self) -> &str {
         &self.version.name
     }
 
-    /// What writes the rows, if the form is that of a table.
+    /// Returns the writer of the rows, if the form is a table.
     pub(crate) fn table(&self) -> Option<&TableWriter> {
         self.table.as_ref()
     }
 
-    /// From here on, tables do not say again what their columns are.
+    /// Omits the column definitions from all further tables.
     pub(crate) fn omit_columns(&mut self) {
         if let Some(table) = &mut self.table {
             table.omit_columns();
         }
     }
 
-    /// A value that is not stored, such as a scale, as a table; none if no table is asked for.
+    /// Returns a value that is not stored, such as a scale, as a table, or `None` if the form is no
+    /// table.
     pub(crate) fn table_of(&self, object: &Value) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.table()?.write(object.clone(), &mut out, |out| {
             let (kind, api_version) = self.type_meta();
             let metadata = &object["metadata"];
-            // The end of the initial events is told whatever is to be included.
+            // The annotation that ends the initial events is sent whatever `includeObject` says.
             let ends_initial = !metadata["annotations"][INITIAL_EVENTS_END].is_null();
             let included = match self.include() {
                 Include::Object => object.clone(),
@@ -252,12 +252,12 @@ impl Encoding {
         Some(out)
     }
 
-    /// `kind` and `apiVersion` of what goes out.
+    /// Returns `kind` and `apiVersion` of the objects that are sent.
     pub(crate) fn type_meta(&self) -> (&str, &str) {
         (&self.type_meta.0, &self.type_meta.1)
     }
 
-    /// Appends the object as it stands alone or in an event.
+    /// Appends the object as it is sent alone or in an event.
     pub(crate) fn write(&self, object: &Stored, out: &mut Vec<u8>) {
         if let Some(table) = &self.table {
             let value = Value::Object(object.value());
@@ -277,7 +277,7 @@ impl Encoding {
         self.write_body(object, out);
     }
 
-    /// Appends what comes with the row of an object.
+    /// Appends the object that is included in its row, or null.
     fn write_included(&self, object: &Stored, out: &mut Vec<u8>) {
         if self.include() == Include::None {
             return out.extend_from_slice(b"null");

@@ -1,14 +1,14 @@
-//! `OpenAPI` v3: what the server tells clients about the fields of its kinds and about its paths.
+//! `OpenAPI` v3: the schemas of the kinds and the operations of the paths.
 //!
-//! `/openapi/v3` names one document for each group and version, with a hash of its content;
-//! kubectl reads the documents that it needs for `apply`, `diff` and `explain`. [`document`]
-//! puts one together: the [`paths`] of its kinds, made of [`operation`]s, and the schemas that
-//! these refer to. Schemas of built-in kinds are data ([`catalog`]), those of custom ones are made
-//! from their definitions ([`custom`]). [`cache`] keeps what was made.
+//! `/openapi/v3` lists one document for each group and version, with a hash of its content; kubectl
+//! reads the documents that it needs for `apply`, `diff` and `explain`. [`document`] assembles a
+//! document from the [`paths`] of its kinds, their [`operation`]s, and the schemas that these refer
+//! to. Schemas of built-in kinds are data ([`catalog`]); those of custom kinds come from their
+//! definitions ([`custom`]). [`cache`] keeps the documents.
 //!
-//! Nothing of this happens before the first request. Documents of built-in kinds are made once per
-//! process, those with custom kinds once for every change of their definitions. They are made
-//! without the lock of the state, so that other requests do not wait.
+//! Documents are generated on request: those of built-in kinds once per process, those with custom
+//! kinds once for every change of their definitions. They are generated without the lock of the
+//! state, so that other requests do not wait.
 
 mod answer;
 pub(crate) mod cache;
@@ -29,7 +29,7 @@ use crate::kinds::Registered;
 use crate::state::State;
 
 impl State {
-    /// All documents. Those that were not made yet are made by [`Document::made`], which takes
+    /// Returns all documents. [`Document::made`] generates those that are missing, which takes
     /// milliseconds: the caller must have released the lock of the state.
     pub(crate) fn openapi_documents(&mut self) -> Vec<Arc<Document>> {
         let groups = self.registry.groups();
@@ -43,7 +43,7 @@ impl State {
         named.iter().filter_map(|(group, version)| self.openapi_document(group, version)).collect()
     }
 
-    /// The document of a group, of which the core group is the empty one, and a version.
+    /// Returns the document of a group (empty: core) and a version.
     pub(crate) fn openapi_document(&mut self, group: &str, version: &str) -> Option<Arc<Document>> {
         let found = self.registry.group(group)?;
         if !found.versions().contains(&version) {
@@ -62,7 +62,7 @@ impl State {
     }
 }
 
-/// `/openapi/v3`: where all documents are.
+/// Returns `/openapi/v3`: the paths of all documents.
 pub(crate) fn index(documents: &[Arc<Document>]) -> Value {
     let mut paths = Map::new();
     for document in documents {

@@ -1,5 +1,5 @@
-//! What programs around a server share: flags, logs, errors, the kubeconfig, and the signal that
-//! ends them. They are `windlass-apiserver` itself, and `windlass-cluster`.
+//! Shared code of the programs that run a server: flags, logs, errors, the kubeconfig, and the
+//! signal that stops them. The programs are `windlass-apiserver` and `windlass-cluster`.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,7 @@ pub struct ServerOptions {
     pub seed: Option<u64>,
 }
 
-/// What decides about requests, in the words of kube-apiserver.
+/// The authorization mode, with the names of kube-apiserver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum AuthorizationMode {
     /// Nothing: everyone may do everything.
@@ -50,7 +50,7 @@ pub enum AuthorizationMode {
     Rbac,
 }
 
-/// The token is a secret: only whether there is one shows.
+/// The token is a secret: only its presence is shown.
 impl fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerOptions")
@@ -62,7 +62,7 @@ impl fmt::Debug for ServerOptions {
 }
 
 impl ServerOptions {
-    /// A server as the flags ask for it.
+    /// Returns the settings of a server that follow from the flags.
     pub fn builder(&self) -> Builder {
         let mut builder = ApiServer::builder()
             .seed(self.seed.unwrap_or_else(random_seed))
@@ -78,10 +78,10 @@ impl ServerOptions {
         }
     }
 
-    /// Writes the kubeconfig to where the flags say.
+    /// Writes the kubeconfig to the path that the flags name, or to a new temporary directory.
     ///
     /// # Errors
-    /// If it cannot be written, or if something is there already. The error names the path.
+    /// If the file cannot be written, or if the path exists. The error names the path.
     pub fn write_kubeconfig(&self, listening: &Listening) -> io::Result<Kubeconfig> {
         let token = self.token.as_deref();
         let (written, place) = match &self.kubeconfig {
@@ -94,26 +94,26 @@ impl ServerOptions {
     }
 }
 
-/// The address that a flag gives.
+/// Parses the address that a flag contains.
 ///
 /// # Errors
-/// If it is not an IP address and a port. The message says what to give.
+/// If the text is not an IP address and a port. The message says what to give.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "give an IP address and a port, such as 127.0.0.1:8080; port 0 takes a free one".to_owned()
     })
 }
 
-/// The port that a flag gives.
+/// Parses the port that a flag contains.
 ///
 /// # Errors
-/// If it is not one. The message says what to give.
+/// If the text is not a port. The message says what to give.
 pub fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| "give a number from 0 to 65535; 0 takes a free port".to_owned())
 }
 
-/// Says in one line why an address cannot be listened on, and what to do. `flag` chooses another
-/// one.
+/// Returns one line that says why an address cannot be listened on, and what to do. `flag` is the
+/// flag that sets the address.
 pub fn listen_error(address: SocketAddr, flag: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
@@ -133,7 +133,7 @@ pub fn listen_error(address: SocketAddr, flag: &str, error: &io::Error) -> Strin
     }
 }
 
-/// How a program ends. An error is printed with its causes, in one line.
+/// Returns the exit code of a program. Prints an error with its causes in one line.
 pub fn exit_code<E: fmt::Display>(ended: Result<(), E>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -144,8 +144,8 @@ pub fn exit_code<E: fmt::Display>(ended: Result<(), E>) -> ExitCode {
     }
 }
 
-/// What `windlass-apiserver` says when it is ready. The lines that begin with two spaces are for a
-/// shell; each of them succeeds.
+/// Returns what `windlass-apiserver` prints when it is ready. The lines that begin with two spaces
+/// are shell commands; each of them succeeds.
 pub fn greeting(url: &str, kubeconfig: &Path) -> String {
     let kubeconfig = kubeconfig.display();
     format!(
@@ -166,14 +166,14 @@ pub fn greeting(url: &str, kubeconfig: &Path) -> String {
     )
 }
 
-/// A seed that nobody can guess, because keys are drawn from it.
+/// Returns a seed that nobody can guess, because keys are derived from it.
 fn random_seed() -> u64 {
     let random: rand::Random<[u8; 8]> =
         rand::generate(&rand::SystemRandom::new()).expect("a machine must have randomness");
     u64::from_be_bytes(random.expose())
 }
 
-/// Logs to the standard output, by `RUST_LOG`, or else by this filter.
+/// Starts logging to the standard output, filtered by `RUST_LOG`, or by `filter` if it is not set.
 pub fn start_log(filter: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
     let log = tracing_subscriber::fmt().with_env_filter(filter);

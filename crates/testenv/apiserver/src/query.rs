@@ -1,4 +1,4 @@
-//! What stands behind the question mark, read and checked as the real server checks it.
+//! Query parameters, parsed and checked as the real server does.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) struct Query {
     pub(crate) watch: bool,
     pub(crate) label_selector: String,
     pub(crate) field_selector: String,
-    /// Zero: no limit.
+    /// Zero means no limit.
     pub(crate) limit: usize,
     pub(crate) continue_token: String,
     pub(crate) resource_version: Option<String>,
@@ -19,14 +19,14 @@ pub(crate) struct Query {
     pub(crate) send_initial_events: Option<bool>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) timeout: Option<Duration>,
-    /// How much of an object comes with the row of a table.
+    /// `includeObject`: how much of an object a row of a table includes.
     pub(crate) include_object: String,
     pub(crate) dry_run: Vec<String>,
     pub(crate) field_manager: String,
     pub(crate) field_validation: FieldValidation,
     /// Only for apply.
     pub(crate) force: Option<bool>,
-    // Delete options may come here instead of in a body.
+    // Delete options may be sent here instead of in a body.
     pub(crate) propagation_policy: Option<String>,
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) grace_period: Option<i64>,
@@ -37,11 +37,11 @@ pub(crate) struct Query {
 pub(crate) enum VersionMatch {
     Exact,
     NotOlderThan,
-    /// Something that nobody knows: refused once the request is known to be a list or a watch.
+    /// An unknown value. It is refused once the request is known to be a list or a watch.
     Other(String),
 }
 
-/// `fieldValidation`: what becomes of unknown fields.
+/// `fieldValidation`: how unknown fields are handled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -51,7 +51,7 @@ pub(crate) enum FieldValidation {
     Other(String),
 }
 
-/// The name of the field that most rules of lists are about.
+/// The field that most errors of list options name.
 const MATCH: &str = "resourceVersionMatch";
 
 impl VersionMatch {
@@ -79,7 +79,7 @@ impl Query {
             "watch" => self.watch = flag(value)?,
             "labelSelector" => self.label_selector = text(),
             "fieldSelector" => self.field_selector = text(),
-            // A negative limit is no limit.
+            // A negative limit means no limit.
             "limit" => self.limit = usize::try_from(integer(value)?).unwrap_or(0),
             "continue" => self.continue_token = text(),
             "resourceVersion" => self.resource_version = Some(text()).filter(|v| !v.is_empty()),
@@ -102,7 +102,7 @@ impl Query {
         Ok(())
     }
 
-    /// The rules of list and watch options that hold among several parameters.
+    /// Checks the rules of list and watch options that concern several parameters.
     pub(crate) fn check_list(&self) -> Result<(), Failure> {
         let errors = if self.watch { self.watch_errors() } else { self.list_errors() };
         if errors.is_empty() {
@@ -162,12 +162,12 @@ impl Query {
         errors
     }
 
-    /// Whether nothing must be stored. `options` names the options type in the error.
+    /// Returns whether nothing may be stored. `options` names the options type in the error.
     pub(crate) fn is_dry_run(&self, options: &str) -> Result<bool, Failure> {
         is_dry_run(&self.dry_run, options)
     }
 
-    /// The rules of the options of a create, an update or a patch.
+    /// Checks the options of a create, an update or a patch. Returns whether it is a dry run.
     pub(crate) fn check_write(&self, options: &str) -> Result<bool, Failure> {
         let dry_run = self.is_dry_run(options)?;
         if i64::try_from(self.field_manager.len()).is_ok_and(|length| length > MANAGER_MAX) {
@@ -186,9 +186,10 @@ impl Query {
     }
 }
 
-/// The rules of patch options that depend on the sort of patch.
+/// Checks of patch options that depend on the type of the patch.
 impl Query {
-    /// Who applies has to say who it is, and only who applies may use force.
+    /// An apply must name its field manager, and only an apply may use force. Returns whether it is
+    /// a dry run.
     pub(crate) fn check_patch(&self, applies: bool) -> Result<bool, Failure> {
         let error = if applies && self.field_manager.is_empty() {
             Some(FieldError::required("fieldManager", "is required for apply patch"))
@@ -204,11 +205,10 @@ impl Query {
     }
 }
 
-/// Bytes that the name of a field manager may have.
+/// The maximum length of the name of a field manager, in bytes.
 const MANAGER_MAX: i64 = 128;
 
-/// A version asked for, as a number. The real server words the error differently for lists and
-/// watches.
+/// Parses a requested version. The real server words the error differently for lists and watches.
 pub(crate) fn version_number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         format!(
@@ -243,8 +243,7 @@ fn field_validation(value: &str) -> FieldValidation {
     }
 }
 
-/// As Go's clients write and Go's servers read a boolean parameter: anything but "0" and "false" is
-/// true.
+/// Parses a boolean parameter as Go does: anything but "0" and "false" is true.
 #[expect(clippy::unnecessary_wraps, reason = "all readers of parameters have one shape")]
 fn flag(value: &str) -> Result<bool, Failure> {
     Ok(!matches!(value, "0" | "false" | "False" | "FALSE"))

@@ -1,9 +1,9 @@
-//! Role-based access control: roles and bindings decide who may do what.
+//! Role-based access control: authorizes requests by roles and bindings.
 //!
-//! [`rule`] says what one rule allows, [`index`] who holds which rules, [`escalation`] what nobody
-//! may grant who does not hold it ([`coverage`] compares). [`defaults`] are the roles that every
-//! cluster has. The state holds an [`Rbac`] only if the server was built with it; otherwise nothing
-//! here runs.
+//! [`rule`] evaluates one rule, [`index`] finds the rules of a user, [`escalation`] prevents users
+//! from granting rights that they do not hold ([`coverage`] compares rights), and [`defaults`] has
+//! the roles of every cluster. The state has an [`Rbac`] only if the server was built with it;
+//! otherwise nothing here runs.
 
 mod coverage;
 pub(crate) mod defaults;
@@ -23,20 +23,20 @@ use crate::kind::Kind;
 use crate::object::Key;
 use crate::user::User;
 
-/// Members of this group may do everything, whatever the roles say.
+/// Members of this group may do everything, whatever the roles allow.
 pub(crate) const MASTERS: &str = "system:masters";
 
 /// The authorizer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rbac {
     index: Index,
-    /// Cluster roles that are filled with the rules of others.
+    /// The names of the cluster roles with an aggregation rule.
     aggregates: BTreeSet<String>,
-    /// Whether a cluster role has changed since they were filled.
+    /// Whether a cluster role has changed since these were filled.
     stale: bool,
 }
 
-/// Whether something is allowed, and why or why not. The reason may be empty.
+/// Whether a request is allowed, and why or why not. The reason may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Decision {
 }
 
 impl Rbac {
-    /// Takes note of an object that was stored.
+    /// Updates the index with an object that was stored.
     pub(crate) fn note(&mut self, kind: &Kind, key: &Key, object: &Map<String, Value>) {
         self.index.note(kind, key, object);
         if kind.is(GROUP, "clusterroles") {
@@ -56,7 +56,7 @@ impl Rbac {
         }
     }
 
-    /// Takes note of an object that is gone.
+    /// Updates the index after an object was removed.
     pub(crate) fn forget(&mut self, kind: &Kind, key: &Key) {
         self.index.forget(kind, key);
         if kind.is(GROUP, "clusterroles") {
@@ -65,17 +65,17 @@ impl Rbac {
         }
     }
 
-    /// The aggregated roles, if they may have to be filled again.
+    /// Returns the aggregated roles, if they may have to be filled again.
     pub(crate) fn stale_aggregates(&self) -> Option<BTreeSet<String>> {
         self.stale.then(|| self.aggregates.clone())
     }
 
-    /// The aggregated roles are filled.
+    /// Notes that the aggregated roles are filled.
     pub(crate) fn set_aggregated(&mut self) {
         self.stale = false;
     }
 
-    /// Whether a user may do something.
+    /// Decides whether a user may make a request.
     pub(crate) fn decide(&self, user: &User, request: &Attributes<'_>) -> Decision {
         if user.groups.iter().any(|group| group == MASTERS) {
             return Decision { allowed: true, reason: String::new() };
@@ -95,7 +95,7 @@ impl Rbac {
         Decision { allowed: false, reason: reason.unwrap_or_default() }
     }
 
-    /// All rules that a user holds in a namespace, and the roles that were not found on the way.
+    /// Returns all rules that a user holds in a namespace, and the bound roles that do not exist.
     pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<Missing>) {
         let (mut rules, mut lost) = (Vec::new(), Vec::new());
         for grant in self.index.grants(user, namespace) {
@@ -108,7 +108,7 @@ impl Rbac {
     }
 }
 
-/// Several errors as one, each once, as Go's aggregate prints them.
+/// Joins errors as Go's aggregate prints them, each once.
 pub(crate) fn aggregate(problems: impl IntoIterator<Item = String>) -> Option<String> {
     let mut unique: Vec<String> = Vec::new();
     for problem in problems {

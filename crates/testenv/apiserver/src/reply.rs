@@ -16,17 +16,17 @@ use crate::webhook::caller::Caller;
 use crate::webhook::convert;
 use crate::write::{Answer, Written};
 
-/// An answer before it is encoded: its objects may have to be converted, which takes a webhook.
+/// An answer before it is encoded. A webhook may have to convert its objects first.
 pub(crate) enum Reply {
     Ready(Response<Body>),
-    /// An object of this kind, or what a write gave instead.
+    /// The result of a write or read: an object of this kind, or another value.
     Object(Written, Box<Encoding>, Arc<Registered>),
-    /// Objects of this kind.
+    /// A list of objects of this kind.
     Page(Box<Page>, Arc<Registered>),
 }
 
 impl Reply {
-    /// As HTTP. All objects are in the version in which they go out.
+    /// Encodes the answer. All objects must be in the requested version.
     pub(crate) fn response(self) -> Response<Body> {
         match self {
             Self::Ready(response) => response,
@@ -35,7 +35,7 @@ impl Reply {
         }
     }
 
-    /// The same after converting what is in another version.
+    /// Converts the objects that are in another version, and encodes the answer.
     ///
     /// # Errors
     /// A 500 if that fails.
@@ -59,7 +59,7 @@ impl Reply {
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// An answer that is made in one piece.
+/// Returns an answer with this status, content type and body.
 pub(crate) fn bytes(code: StatusCode, content_type: HeaderValue, content: Body) -> Response<Body> {
     let mut response = Response::new(content);
     *response.status_mut() = code;
@@ -73,13 +73,13 @@ pub(crate) fn json(code: StatusCode, value: &Value) -> Response<Body> {
     bytes(code, JSON, body::whole(text))
 }
 
-/// The same for an answer that does not say that it is JSON.
+/// Returns an answer in JSON with the content type of plain text.
 pub(crate) fn plain(value: &Value) -> Response<Body> {
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
     bytes(StatusCode::OK, text, body::whole(value.to_string()))
 }
 
-/// A body in JSON, however it comes.
+/// Returns a 200 with a body in JSON.
 pub(crate) fn json_body(content: Body) -> Response<Body> {
     bytes(StatusCode::OK, JSON, content)
 }
@@ -88,13 +88,13 @@ pub(crate) fn text(code: StatusCode, text: &'static str) -> Response<Body> {
     bytes(code, HeaderValue::from_static("text/plain; charset=utf-8"), body::whole(text))
 }
 
-/// A path that nobody serves.
+/// Returns the 404 for an unknown path.
 pub(crate) fn page_not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// A server that has more to do than it can do. The real one writes this answer before it knows
-/// what the request is about: plain text, and no `Status` that says when to come back.
+/// Returns the 429 of an overloaded server. The real server sends it before it has parsed the
+/// request: plain text without a `Status`, so only the header says when to retry.
 pub(crate) fn overloaded(retry_after: u64) -> Response<Body> {
     let mut response =
         text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");
@@ -112,7 +112,7 @@ pub(crate) fn failure(failure: &Failure) -> Response<Body> {
     response
 }
 
-/// An object, or what a write gave instead.
+/// Encodes the result of a write.
 pub(crate) fn written(written: &Written, encoding: &Encoding) -> Response<Body> {
     match &written.answer {
         Answer::Value(value) => json(written.code, value),
@@ -125,14 +125,14 @@ pub(crate) fn written(written: &Written, encoding: &Encoding) -> Response<Body> 
     }
 }
 
-/// How many characters of warnings there are before each is cut to [`WARNING_MAX`], and at most; as
-/// upstream. Clients refuse an answer whose header is too large.
+/// The maximum length of all warnings, in characters. If they are longer, each is cut to
+/// [`WARNING_MAX`], as upstream: clients refuse an answer with a header that is too large.
 const WARNINGS_MAX: usize = 4_096;
 
 /// See [`WARNINGS_MAX`].
 const WARNING_MAX: usize = 256;
 
-/// The same answer with warnings in its header, each once.
+/// Adds the warnings to the header of an answer, each once.
 pub(crate) fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     let mut seen = BTreeSet::new();
     let warnings: Vec<&String> = warnings.iter().filter(|warning| seen.insert(*warning)).collect();

@@ -1,5 +1,4 @@
-//! What a request wants, in the words of Kubernetes: the same few facts for access rules, fault
-//! rules and the log.
+//! The attributes of a request in Kubernetes terms, for access rules, fault rules and the log.
 
 use http::Method;
 
@@ -7,7 +6,7 @@ use crate::query::Query;
 use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::route::ResourcePath;
 
-/// Who does what to which resource. Texts are empty where they do not apply.
+/// The verb of a request and the resource that it is about. Texts are empty if they do not apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestInfo {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
@@ -16,7 +15,7 @@ pub struct RequestInfo {
     pub group: String,
     /// The plural, as in `pods`.
     pub resource: String,
-    /// The part of an object, as in `status`.
+    /// The subresource, as in `status`.
     pub subresource: String,
     /// The namespace.
     pub namespace: String,
@@ -31,7 +30,7 @@ impl RequestInfo {
             group: path.group.clone(),
             resource: path.plural.clone(),
             subresource: path.subresource.clone(),
-            // A namespace is in itself, as far as access is concerned.
+            // For authorization, a namespace lies in itself.
             namespace: if path.group.is_empty() && path.plural == "namespaces" {
                 path.name.clone()
             } else {
@@ -41,7 +40,8 @@ impl RequestInfo {
         }
     }
 
-    /// The same for authorization. `selected` is the name of the one object of a list or watch.
+    /// Returns the attributes for authorization. `selected` is the name of the object if a field
+    /// selector limits a list or watch to one.
     pub(crate) fn attributes<'a>(&'a self, selected: Option<&'a str>) -> Attributes<'a> {
         Attributes {
             verb: self.verb,
@@ -55,13 +55,14 @@ impl RequestInfo {
         }
     }
 
-    /// The resource with its group, as in `deployments.apps`.
+    /// Returns the resource with its group, as in `deployments.apps`.
     pub(crate) fn resource_name(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{}{dot}{}", self.resource, self.group)
     }
 
-    /// For a path that is not about a resource, such as `/version`.
+    /// Returns the attributes of a request for a path that is not about a resource, such as
+    /// `/version`.
     pub(crate) fn other(method: &Method) -> Self {
         Self { verb: verb(method, false, false), ..Self::default() }
     }

@@ -1,11 +1,11 @@
-//! What a path means: pure, before anyone knows whether the thing exists.
+//! Parses paths, without checking whether the resource exists.
 
 use percent_encoding::percent_decode_str;
 
-/// A path, understood.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    /// `/healthz`, `/livez`, `/readyz` and the paths below them.
     Health,
     /// `/version`
     Version,
@@ -19,18 +19,18 @@ pub(crate) enum Route {
     GroupVersion { group: String, version: String },
     /// `/openapi/v3`
     OpenApi,
-    /// `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`; without a version for all else
-    /// below.
+    /// `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`. Other paths below `/openapi/v3`
+    /// have an empty version.
     OpenApiDocument { group: String, version: String },
-    /// Something in a group and version.
+    /// A resource in a group and version.
     Resource(ResourcePath),
-    /// `/api/v1/watch/…`, which clients gave up long ago.
+    /// `/api/v1/watch/…`, which clients no longer use.
     LegacyWatch,
-    /// Nothing that an API server has.
+    /// A path that no API server has.
     Unknown,
 }
 
-/// A collection, an object or a part of one.
+/// A collection, an object or a subresource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourcePath {
     pub(crate) group: String,
@@ -44,12 +44,13 @@ pub(crate) struct ResourcePath {
     pub(crate) subresource: String,
 }
 
-/// What may follow `/api/v1/namespaces/NAME/` and be a part of the namespace, not a resource in it.
+/// The segments after `/api/v1/namespaces/NAME/` that are subresources of the namespace, and not
+/// resources in it.
 const NAMESPACE_PARTS: [&str; 2] = ["status", "finalize"];
 
 impl Route {
     pub(crate) fn parse(path: &str) -> Self {
-        // As in Go, a slash that is encoded is a slash.
+        // As in Go, an encoded slash counts as a slash.
         let Ok(path) = percent_decode_str(path).decode_utf8() else { return Self::Unknown };
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         match segments.as_slice() {

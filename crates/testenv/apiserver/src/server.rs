@@ -1,5 +1,5 @@
-//! The handle of a server: made by a builder, reached as a service or over loopback, and at a
-//! test's mercy.
+//! The handle of a server: created by a builder, reached as a service or over loopback, with the
+//! methods by which tests control it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct Builder {
     auth: Auth,
 }
 
-/// A state of a server, to go back to with [`ApiServer::restore`].
+/// A saved state of a server, for [`ApiServer::restore`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     image: Image,
@@ -63,19 +63,20 @@ pub struct Snapshot {
     has_deep: bool,
 }
 
-/// Changes of a kind that can be watched from the past. The real server's window is of this order.
+/// The number of changes per kind that can be watched from the past. The real server keeps about as
+/// many.
 const HISTORY_DEFAULT: usize = 10_000;
 
-/// Namespaces that every cluster has.
+/// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 impl ApiServer {
-    /// A server with the defaults of [`ApiServer::builder`].
+    /// Creates a server with the defaults of [`ApiServer::builder`].
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Settings for a server.
+    /// Returns the default settings of a server.
     pub fn builder() -> Builder {
         Builder {
             seed: 0,
@@ -88,48 +89,48 @@ impl ApiServer {
         }
     }
 
-    /// The server as a service, for `kube::Client::new` or any HTTP server. It needs no socket, and
-    /// its only clock is tokio's.
+    /// Returns the server as a service, for `kube::Client::new` or any HTTP server. It needs no
+    /// socket, and waits only on tokio's clock.
     pub fn service(&self) -> ApiService {
         ApiService::new(self.shared.clone())
     }
 
-    /// The same for somebody with a bearer token: it goes with every request that has none.
+    /// Returns the service with a bearer token, which is added to every request without one.
     ///
     /// # Panics
-    /// If the token has characters that a header cannot have.
+    /// If a header cannot contain the token.
     pub fn service_with_token(&self, token: &str) -> ApiService {
         self.service().with_token(token)
     }
 
-    /// The fault rules.
+    /// Returns the fault rules.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 
-    /// Where the server finds webhooks that it does not reach by their URL.
+    /// Returns the registry of webhooks that the server does not reach by their URL.
     pub fn webhooks(&self) -> &Webhooks {
         &self.shared.webhooks
     }
 
-    /// The version of the last change.
+    /// Returns the revision of the last change.
     pub fn revision(&self) -> u64 {
         self.shared.state().store.revision()
     }
 
-    /// How many objects the server holds, and how many bytes of JSON they are.
+    /// Returns how many objects the server stores, and their size in bytes of JSON.
     pub fn size(&self) -> (usize, usize) {
         self.shared.state().store.size()
     }
 
-    /// Forgets all history: watches and lists from before now get 410.
+    /// Drops the history: watches and lists from before now get 410.
     pub fn compact(&self) {
         self.shared.state().store.compact();
     }
 
-    /// Lets a garbage collector that works [by step](Builder::garbage_by_step) take its next step:
-    /// one object is deleted, or loses a finalizer or owner references. Returns whether there was
-    /// something to do.
+    /// Runs the next step of a garbage collector that works [by step](Builder::garbage_by_step): it
+    /// deletes one object, or removes a finalizer or owner references from one. Returns whether
+    /// there was something to do.
     ///
     /// ```
     /// # fn let_controllers_act() {}
@@ -146,8 +147,8 @@ impl ApiServer {
         self.shared.state().collect_step()
     }
 
-    /// Changes [`Builder::garbage_by_step`] while the server runs. What is left is collected at
-    /// once when it is turned off.
+    /// Changes [`Builder::garbage_by_step`] while the server runs. Turning it off collects all
+    /// remaining garbage at once.
     pub fn garbage_by_step(&self, on: bool) {
         let mut state = self.shared.state();
         if on {
@@ -158,7 +159,7 @@ impl ApiServer {
         }
     }
 
-    /// The present state, to go back to.
+    /// Saves the current state for [`Self::restore`].
     pub fn snapshot(&self) -> Snapshot {
         let state = self.shared.state();
         Snapshot {
@@ -172,8 +173,8 @@ impl ApiServer {
         }
     }
 
-    /// Goes back to an earlier state, version counter and all, as a cluster restored from a backup
-    /// does. Every watch ends.
+    /// Goes back to an earlier state, resource versions included, as a cluster that is restored
+    /// from a backup does. Every watch ends.
     pub fn restore(&self, snapshot: &Snapshot) {
         if snapshot.has_deep {
             self.shared.note_depth(usize::MAX);
@@ -198,8 +199,8 @@ impl Default for ApiServer {
 }
 
 impl Builder {
-    /// Where uids, generated names and the chances of faults are drawn from. Default: 0. The same
-    /// seed, clock and requests give the same bytes.
+    /// The seed of uids, generated names and the chances of faults. Default: 0. The same seed,
+    /// clock and requests give the same bytes.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -211,7 +212,7 @@ impl Builder {
         self
     }
 
-    /// Changes of each kind that can be watched or listed from the past. Default: 10,000.
+    /// How many changes of each kind can be watched or listed from the past. Default: 10,000.
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes.max(1);
         self
@@ -225,41 +226,42 @@ impl Builder {
     }
 
     /// Whether the garbage collector waits for [`ApiServer::collect_step`] before each of its
-    /// steps, instead of settling everything after each request. So a test sees what happens if
-    /// somebody acts between two steps: a controller that makes again what the collector has
-    /// deleted keeps a foreground deletion from ending. Namespaces are still emptied at once.
-    /// Default: no.
+    /// steps, instead of finishing after each request. So a test can act between two steps: for
+    /// instance, a controller that recreates what the collector has deleted keeps a foreground
+    /// deletion from ending. Namespaces are still emptied at once. Default: no.
     pub fn garbage_by_step(mut self, on: bool) -> Self {
         self.collects_by_step = on;
         self
     }
 
-    /// Whether every namespace gets the service account `default`, as kube-controller-manager does
-    /// it on a real cluster. With [`Authorization::Rbac`], they always do. Default: no.
+    /// Whether every namespace gets the service account `default`, as on a real cluster, where
+    /// kube-controller-manager creates it. With [`Authorization::Rbac`] every namespace gets it
+    /// anyway. Default: no.
     pub fn default_accounts(mut self, on: bool) -> Self {
         self.creates_accounts = on;
         self
     }
 
-    /// A bearer token and who has it. With the first one, requests without a token are anonymous
+    /// Adds a bearer token and its user. Once there is a token, requests without one are anonymous
     /// and may do nothing. Default: no tokens, and everyone may do everything.
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
         self.auth.add_token(token.into(), user);
         self
     }
 
-    /// One more access rule; the first that matches a request decides. Default: none, all is
-    /// allowed.
+    /// Adds an access rule; the first rule that matches a request decides. Default: no rules, and
+    /// everything is allowed.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.auth.add_rule(rule);
         self
     }
 
-    /// What decides about requests that no access rule matches. Default:
+    /// How requests that no access rule matches are authorized. Default:
     /// [`Authorization::AlwaysAllow`].
     ///
-    /// With [`Authorization::Rbac`] and without tokens, requests without a token come from a member
-    /// of `system:masters`, who can make the first roles; so does everyone who reaches the server.
+    /// With [`Authorization::Rbac`] and without tokens, requests without a token have the rights of
+    /// `system:masters`, so that the first roles can be created. This includes everyone who can
+    /// reach the server.
     pub fn authorization(mut self, mode: Authorization) -> Self {
         self.auth.mode = mode;
         self
@@ -291,7 +293,7 @@ impl Builder {
     }
 }
 
-/// What is there before the first request.
+/// Creates the objects that exist before the first request.
 fn bootstrap(state: &mut State) {
     let kind = state.registry.namespaces().clone();
     for name in NAMESPACES {

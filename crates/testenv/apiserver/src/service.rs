@@ -1,4 +1,4 @@
-//! The server as a `tower::Service`: what `kube::Client::new` and the listener are given.
+//! The server as a `tower::Service`, for `kube::Client::new` and for the listener.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -25,19 +25,19 @@ use crate::request::RequestInfo;
 use crate::route::Route;
 use crate::shared::Shared;
 
-/// Bytes that a body may have, as on the real server.
+/// The maximum size of a body in bytes, as on the real server.
 const BODY_MAX: usize = 3 * 1024 * 1024;
 
-/// Answers requests to one server. Clones are cheap and reach the same server.
+/// A service that answers the requests to one server. Clones are cheap and reach the same server.
 #[derive(Debug, Clone)]
 pub struct ApiService {
     shared: Arc<Shared>,
-    /// The `Authorization` of requests that have none.
+    /// The `Authorization` header for requests without one.
     authorization: Option<HeaderValue>,
     meets_faults: bool,
 }
 
-/// The connection broke before there was an answer: a fault did it.
+/// A fault broke the connection before there was an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection broke before the answer")]
 pub struct Disconnected;
@@ -47,9 +47,8 @@ impl ApiService {
         Self { shared, authorization: None, meets_faults: true }
     }
 
-    /// The same for requests that no [fault rule](crate::ApiServer::faults) looks at: for a test
-    /// that looks at the server while it breaks it for others. Events of its watches meet them all
-    /// the same.
+    /// Exempts requests from the [fault rules](crate::ApiServer::faults), for a test that inspects
+    /// the server while faults affect other clients. Events of its watches still meet all faults.
     #[must_use]
     pub fn without_faults(self) -> Self {
         Self { meets_faults: false, ..self }
@@ -151,7 +150,7 @@ where
         let uri = request.uri().clone();
         let answer = async move {
             let result = service.answer(request).await;
-            // Neither bodies nor headers: they may hold secrets.
+            // This logs neither bodies nor headers: they may hold secrets.
             let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             let status = result.as_ref().map_or(0, |response| response.status().as_u16());
             tracing::debug!("{status:>3} {:<6} {path}", method.as_str());
@@ -172,7 +171,7 @@ where
     }
 }
 
-/// Faults that strike before a request is handled; some leave nothing to handle.
+/// Applies the faults that strike before a request is handled. Some of them answer the request.
 async fn strike_before(faults: &[Fault]) -> Result<Option<Response<Body>>, Disconnected> {
     for fault in faults {
         match fault {
@@ -212,7 +211,7 @@ fn injected(code: u16, retry_after: Option<u64>) -> Response<Body> {
     reply::failure(&failure)
 }
 
-/// Faults that strike at the answer.
+/// Applies the faults that strike at the answer.
 fn strike_after(
     faults: &[Fault],
     mut response: Response<Body>,

@@ -1,4 +1,4 @@
-//! What all handles and connections of one server share.
+//! The state that all handles and connections of one server share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,21 +14,21 @@ use crate::webhook::backend::Webhooks;
 
 /// One server.
 ///
-/// The lock of the state is taken for the length of one request's work and never across an await. A
-/// request that panics under it is a bug; the next one goes on with what was committed, which is
-/// whole: every commit is one assignment.
+/// The lock of the state is held while one request is handled, and never across an await. A panic
+/// under the lock is a bug; the next request continues with the committed state, which is
+/// consistent, because every commit is one assignment.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Whether there may be an object that takes a large stack to handle.
+    /// Whether an object may exist that needs a large stack.
     has_deep: AtomicBool,
     pub(crate) auth: Auth,
     /// Signs the tokens of service accounts, and checks their signatures without the lock.
     pub(crate) signer: Signer,
     pub(crate) faults: Faults,
-    /// Where webhooks are.
+    /// The registry of webhooks.
     pub(crate) webhooks: Webhooks,
-    /// What the ages in tables are counted by.
+    /// The clock from which tables compute ages.
     pub(crate) clock: WallClock,
 }
 
@@ -40,10 +40,10 @@ impl Shared {
         Self { state: Mutex::new(state), has_deep, auth, signer, faults, webhooks, clock }
     }
 
-    /// Whether requests and bodies have to be handled on a large stack.
+    /// Returns whether requests and bodies have to be handled on a large stack.
     ///
-    /// This begins with the first deeply nested body, and does not end: from then on, a request may
-    /// meet such an object that is not about it, as garbage collection does.
+    /// This is true from the first deeply nested body on, and never reset: any later request may
+    /// touch such an object, for instance through garbage collection.
     pub(crate) fn has_deep(&self) -> bool {
         self.has_deep.load(Ordering::Acquire)
     }

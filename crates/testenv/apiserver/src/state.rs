@@ -1,8 +1,8 @@
-//! The server's whole state, and the one way in which objects change.
+//! The whole state of a server, and the only code that changes objects.
 //!
-//! Everything here is synchronous: a request locks the state, changes it, lets the built-in
-//! controllers ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the
-//! same order leave the same state, revision by revision.
+//! Everything here is synchronous: a request locks the state, changes it, runs the built-in
+//! controllers ([`crate::controllers`]) until nothing changes any more, and unlocks. So the same
+//! requests in the same order leave the same state, revision by revision.
 
 mod attempt;
 
@@ -31,37 +31,37 @@ use crate::webhook;
 use crate::webhook::hook::Hooks;
 use crate::webhook::replay::Replay;
 
-/// Everything that a request can see or change.
+/// All data that a request can read or change.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) ids: Ids,
     pub(crate) clock: WallClock,
-    /// Who owns whom, for garbage collection.
+    /// The index of owners, for garbage collection.
     pub(crate) owners: Owners,
-    /// Objects that changed and that the built-in controllers have not looked at yet.
+    /// Changes that the built-in controllers have not handled yet.
     pub(crate) touched: VecDeque<Touched>,
-    /// The specs of the definitions whose kinds are served, by the name of the definition.
+    /// The specs of the served definitions, by the name of the definition.
     pub(crate) served: BTreeMap<String, Value>,
-    /// The documents of custom kinds that were made.
+    /// The `OpenAPI` documents of groups with custom kinds.
     pub(crate) openapi: Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
-    /// Set if the garbage collector works by step: the changes that it has not looked at yet. There
-    /// is no bound but the number of changes since it last had nothing to do.
+    /// Set if the garbage collector works by step: the changes that it has not handled yet. The
+    /// queue is bounded only by the number of changes since the collector last had nothing to do.
     pub(crate) uncollected: Option<VecDeque<Touched>>,
     /// Whether every namespace gets the service account `default`.
     pub(crate) creates_accounts: bool,
-    /// Who holds which rights, if roles decide about that. It is shared with requests that ask.
+    /// The rights of all users, if RBAC is switched on. Requests share it.
     pub(crate) rbac: Option<Arc<Rbac>>,
-    /// Who sends the request that is being handled, if roles decide; nobody while controllers work.
+    /// The sender of the current request with RBAC; `None` while controllers run.
     pub(crate) sender: Option<User>,
-    /// What the answer to the request that is being handled warns of.
+    /// The warnings for the current request.
     pub(crate) warnings: Vec<String>,
     /// The webhooks of all configurations.
     pub(crate) hooks: Arc<Hooks>,
-    /// The request that is being handled, if webhooks may have to be asked about it.
+    /// The current request, if webhooks may have to be called for it.
     pub(crate) replay: Option<Replay>,
 }
 
@@ -70,11 +70,11 @@ pub(crate) struct State {
 pub(crate) struct Touched {
     pub(crate) kind: KindId,
     pub(crate) key: Key,
-    /// Set if the object is gone now.
+    /// Set if the object was removed.
     pub(crate) removed: Option<Removed>,
 }
 
-/// Who is gone.
+/// A removed object.
 #[derive(Debug, Clone)]
 pub(crate) struct Removed {
     pub(crate) uid: String,
@@ -83,14 +83,14 @@ pub(crate) struct Removed {
 }
 
 impl State {
-    /// Finds the kind of a path. `None`: nobody serves it.
+    /// Returns the target of a path, or `None` if its resource is not served.
     pub(crate) fn target(&self, path: &ResourcePath) -> Option<Target> {
         let resource = self.registry.resource(&path.group, &path.version, &path.plural)?;
         let kind = resource.entry;
         let version = resource.index;
         let right_scope = match (kind.namespaced, path.namespace.is_empty(), path.name.is_empty()) {
             (true, false, _) | (false, true, _) => true,
-            // All namespaces at once can be listed, watched and so on, but hold no object by name.
+            // A namespaced collection has a path across all namespaces, but its objects do not.
             (true, true, collection) => collection,
             (false, false, _) => false,
         };
@@ -103,19 +103,19 @@ impl State {
         })
     }
 
-    /// Which objects of the target a request is about.
+    /// Returns the filter for the objects that a request selects.
     pub(crate) fn filter(&self, target: &Target, query: &Query) -> Result<Filter, Failure> {
         let storage = self.registry.by_id(target.kind.storage).unwrap_or(&target.kind);
         Filter::new(target, storage, query)
     }
 
-    /// The stored object, or the 404 that says so.
+    /// Returns the stored object, or a 404.
     pub(crate) fn existing(&self, target: &Target) -> Result<Arc<Stored>, Failure> {
         let found = self.store.get(target.kind.storage, &target.key()).cloned();
         found.ok_or_else(|| Failure::not_found(&target.kind, &target.name))
     }
 
-    /// Stores an object, new or changed, in the version in which it is stored already.
+    /// Stores a new or changed object. A stored object keeps its version.
     pub(crate) fn put(
         &mut self,
         kind: &Registered,
@@ -127,7 +127,7 @@ impl State {
         self.put_in(kind, key, object, version.as_deref())
     }
 
-    /// The same for an object that was converted to the version in which objects are stored.
+    /// Stores an object that was converted to the storage version.
     pub(crate) fn put_in_storage_version(
         &mut self,
         kind: &Registered,
@@ -154,7 +154,7 @@ impl State {
         stored
     }
 
-    /// Reads the webhooks anew if one of their configurations was written.
+    /// Reads the webhooks again if one of their configurations was written.
     fn note_configurations(&mut self, kind: &Registered) {
         if kind.group == webhook::GROUP {
             self.read_configurations();
@@ -166,14 +166,14 @@ impl State {
         self.hooks = Arc::new(Hooks::read(&self.store, &self.registry));
     }
 
-    /// The rights that follow the objects of a kind, if there are any.
+    /// Returns the RBAC index if the kind belongs to it.
     fn rbac_of(&mut self, kind: &Registered) -> Option<&mut Rbac> {
         let rbac = self.rbac.as_mut().filter(|_| kind.group == GROUP)?;
         Some(Arc::make_mut(rbac))
     }
 
-    /// A 403 if the sender of the request may not write this role or binding. `old` is what was
-    /// there.
+    /// Returns a 403 if the sender of the request may not write this role or binding. `old` is the
+    /// stored object.
     pub(crate) fn check_escalation(
         &self,
         target: &Target,
@@ -186,12 +186,13 @@ impl State {
         }
     }
 
-    /// The kind that holds the objects of a kind: itself, except for events of `events.k8s.io`.
+    /// Returns the kind that stores the objects of a kind: itself, except for events of
+    /// `events.k8s.io`.
     fn storing(&self, kind: &Registered) -> Arc<Registered> {
         self.registry.by_id(kind.storage).expect("a kind that stores must be registered").clone()
     }
 
-    /// Removes an object for good.
+    /// Removes an object from the store.
     pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
         let last = self.store.remove(&self.storing(kind), key)?;
         if let Some(rbac) = self.rbac_of(kind) {

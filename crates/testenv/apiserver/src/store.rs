@@ -1,13 +1,13 @@
-//! All objects and their recent history, under one revision counter.
+//! All objects and their recent history, with one revision counter.
 //!
-//! A [`Store`] is plain data: whoever holds it `&mut` writes, and nothing happens beside that. Each
-//! kind has a [`Table`]: the objects by key, and a log of the latest changes, from which watchers
-//! read at their own pace and from which the past is reconstructed. Invariants:
+//! A [`Store`] is plain data without side effects: it is changed through `&mut`. Each kind has a
+//! [`Table`]: the objects by key, and a log of the latest changes. Watchers read the log at their
+//! own pace, and lists reconstruct past states from it. Invariants:
 //!
 //! * the revision only grows (until [`Store::restore`], which ends every watch), and every change
-//!   has one of its own;
-//! * the log of a table holds every change of it after `forgotten`, in order;
-//! * an object in a table carries the revision of its last change.
+//!   has a revision of its own;
+//! * the log of a table holds all its changes after `forgotten`, in order;
+//! * an object in a table has the revision of its last change.
 
 mod history;
 
@@ -24,17 +24,18 @@ pub(crate) use history::{Event, encode_line};
 use crate::kinds::{KindId, Registered};
 use crate::object::{Key, Stored};
 
-/// Bytes of objects that the log of a kind holds, however many changes that are.
+/// The maximum size of the objects in the log of a kind, in bytes. It applies besides the number of
+/// changes.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Everything that is stored.
+/// All objects of a server.
 #[derive(Debug)]
 pub(crate) struct Store {
     /// The revision of the last change.
     revision: u64,
-    /// Lists and watches from before this one are too old.
+    /// Lists and watches from before this revision are too old.
     compacted: u64,
-    /// Changes that a table remembers.
+    /// The maximum number of changes in the log of a table.
     window: usize,
     tables: BTreeMap<KindId, Table>,
 }
@@ -44,15 +45,15 @@ pub(crate) struct Store {
 pub(crate) struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Arc<Event>>,
-    /// Bytes of the objects that the log holds.
+    /// The size of the objects in the log, in bytes.
     log_bytes: usize,
-    /// The revision of the last change that fell out of the log.
+    /// The revision of the last change that was dropped from the log.
     forgotten: u64,
-    /// Tells watchers that there is more to read; closed when watches must end.
+    /// Notifies watchers of changes; closed when watches must end.
     changed: watch::Sender<u64>,
 }
 
-/// Objects of one kind from `start` on (a path), in a namespace or in all, as they were at a
+/// Selects the objects of one kind from the path `start` on, in one namespace or in all, as of a
 /// revision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range<'a> {
@@ -63,17 +64,17 @@ pub(crate) struct Range<'a> {
     pub(crate) revision: u64,
 }
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
     pub(crate) items: Vec<Arc<Stored>>,
     /// The last key, if there are more objects after it.
     pub(crate) last: Option<Key>,
-    /// How many objects come after it, picked or not.
+    /// How many objects follow, selected or not.
     pub(crate) remaining: usize,
 }
 
-/// A state that was, to go back to.
+/// A saved state, for [`Store::restore`].
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     revision: u64,
@@ -93,7 +94,7 @@ impl Store {
         self.tables.get(&kind)?.objects.get(key)
     }
 
-    /// Objects of a namespace, or all where it is empty, in order.
+    /// Returns the objects of a namespace (empty: of all), in order.
     pub(crate) fn objects<'a>(
         &'a self,
         kind: KindId,
@@ -106,12 +107,12 @@ impl Store {
             .flat_map(move |table| table.objects.range((from.clone(), to.clone())))
     }
 
-    /// Whether nothing is left in a namespace.
+    /// Returns whether a namespace has no objects.
     pub(crate) fn namespace_is_empty(&self, namespace: &str) -> bool {
         self.tables.keys().all(|&kind| self.objects(kind, namespace).next().is_none())
     }
 
-    /// Every kind and key of a namespace.
+    /// Returns the kind and key of every object in a namespace.
     pub(crate) fn namespace_content(&self, namespace: &str) -> Vec<(KindId, Key)> {
         let kinds = self.tables.keys();
         kinds
@@ -121,8 +122,8 @@ impl Store {
             .collect()
     }
 
-    /// Writes an object, new or changed. `version` is the one in which it is; without one, it is in
-    /// the version in which objects of the kind are stored.
+    /// Stores a new or changed object. `version` is the version that it is in; `None` means the
+    /// storage version of its kind.
     pub(crate) fn put(
         &mut self,
         kind: &Registered,
@@ -142,7 +143,8 @@ impl Store {
         new
     }
 
-    /// Removes an object; gives it, and its last event has it, with the revision of its removal.
+    /// Removes an object. Returns its last state with the revision of the removal, as the event has
+    /// it.
     pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(&kind.storage)?;
         let old = table.objects.remove(key)?;
@@ -153,19 +155,19 @@ impl Store {
         Some(last)
     }
 
-    /// The oldest revision that a list or a watch of this kind can start from.
+    /// Returns the oldest revision that a list or a watch of this kind can start from.
     pub(crate) fn oldest(&self, kind: KindId) -> u64 {
         let forgotten = self.tables.get(&kind).map_or(0, |table| table.forgotten);
         forgotten.max(self.compacted)
     }
 
-    /// The revision of the last change of this kind that its log no longer has: watches that go on
-    /// must be past it.
+    /// Returns the revision of the last change of this kind that its log has dropped. Watches that
+    /// have not read it cannot continue.
     pub(crate) fn forgotten(&self, kind: KindId) -> u64 {
         self.tables.get(&kind).map_or(0, |table| table.forgotten)
     }
 
-    /// Forgets everything before the present. Watches that have read it all go on.
+    /// Drops the history. Watches that have read all of it continue.
     pub(crate) fn compact(&mut self) {
         self.compacted = self.revision;
         for table in self.tables.values_mut() {
@@ -177,7 +179,7 @@ impl Store {
         }
     }
 
-    /// Up to `limit` objects of a range that `wanted` picks.
+    /// Returns up to `limit` objects of a range that match `wanted`.
     pub(crate) fn page(
         &self,
         range: &Range<'_>,
@@ -194,7 +196,7 @@ impl Store {
         Slice::take(history::overlay(now, &past), limit, wanted)
     }
 
-    /// One object as it was at `revision`, which must not be older than [`Store::oldest`].
+    /// Returns one object as of `revision`, which must not be older than [`Store::oldest`].
     pub(crate) fn get_at(&self, kind: KindId, key: &Key, revision: u64) -> Option<Arc<Stored>> {
         let table = self.tables.get(&kind)?;
         match table.changes_undone(revision, |changed| changed == key).remove(key) {
@@ -203,12 +205,12 @@ impl Store {
         }
     }
 
-    /// Waits for changes of a kind; gives the revision of the latest.
+    /// Returns a receiver that is notified of changes of a kind, with the latest revision.
     pub(crate) fn subscribe(&mut self, kind: KindId) -> watch::Receiver<u64> {
         self.tables.entry(kind).or_default().changed.subscribe()
     }
 
-    /// Up to `limit` changes of a kind after `revision`, in order.
+    /// Returns up to `limit` changes of a kind after `revision`, in order.
     pub(crate) fn changes_after(
         &self,
         kind: KindId,
@@ -220,15 +222,14 @@ impl Store {
         table.log.range(first..).take(limit).cloned().collect()
     }
 
-    /// Begins to hold a kind that was not there before: nothing of it is older than now.
+    /// Creates the table of a new kind, whose history begins now.
     pub(crate) fn begin_kind(&mut self, kind: KindId) {
         let forgotten = self.revision;
         self.tables.entry(kind).or_insert_with(|| Table { forgotten, ..Table::default() });
     }
 
-    /// Looks at the objects of a kind anew, because what it says of its fields has changed: `edit`
-    /// gets each with the version that it is in, and may change it; revisions stay. Its watches
-    /// end.
+    /// Re-indexes the objects of a kind after its schema has changed: `edit` gets each object with
+    /// its version and may change it. Revisions stay, and the watches of the kind end.
     pub(crate) fn reindex(
         &mut self,
         kind: &Registered,
@@ -243,7 +244,7 @@ impl Store {
         table.changed = watch::Sender::new(0);
     }
 
-    /// Drops a kind with all that it had; its watches end.
+    /// Removes a kind with all its objects. Its watches end.
     pub(crate) fn drop_kind(&mut self, kind: KindId) {
         self.tables.remove(&kind);
     }
@@ -256,8 +257,8 @@ impl Store {
         }
     }
 
-    /// Goes back to an earlier state, revision and all, as an etcd restored from a backup does.
-    /// History begins there, and every watch ends.
+    /// Goes back to an earlier state, revision included, as an etcd that is restored from a backup
+    /// does. History begins there, and every watch ends.
     pub(crate) fn restore(&mut self, image: Image) {
         self.revision = image.revision;
         self.compacted = image.revision;
@@ -266,7 +267,7 @@ impl Store {
             tables.map(|(kind, objects)| (kind, Table { objects, ..Table::default() })).collect();
     }
 
-    /// How many objects there are, and how many bytes of JSON they are.
+    /// Returns the number of objects, and their size in bytes of JSON.
     pub(crate) fn size(&self) -> (usize, usize) {
         let objects = self.tables.values().flat_map(|table| table.objects.values());
         objects.fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.size()))
@@ -324,7 +325,7 @@ impl Table {
         self.changed.send_replace(revision);
     }
 
-    /// For every key that `wanted` picks and that changed after `revision`: what it was then.
+    /// Returns the earlier state of every key that matches `wanted` and changed after `revision`.
     fn changes_undone(
         &self,
         revision: u64,
@@ -341,12 +342,12 @@ impl Table {
 
 type Bounds = (Bound<Key>, Bound<Key>);
 
-/// The keys of a namespace, or all; `start` is the path of the first.
+/// Returns the range of keys of a namespace (empty: of all), from the path `start` on.
 fn bounds(namespace: &str, start: Option<&str>) -> Bounds {
     let to = if namespace.is_empty() {
         Bound::Unbounded
     } else {
-        // '0' comes right after '/', so this is past every name of the namespace.
+        // '0' comes right after '/', so this is after every name of the namespace.
         Bound::Excluded(Key::bound(&format!("{namespace}0")))
     };
     let first = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };

@@ -1,4 +1,4 @@
-//! What the path of a request points at.
+//! The target of a request.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use crate::kind::Version;
 use crate::kinds::Registered;
 use crate::object::Key;
 
-/// What a path points at, once its kind is known.
+/// The resource or object of a path, with its kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) kind: Arc<Registered>,
-    /// Index into the kind's versions.
+    /// The index of the version in the kind's list of versions.
     pub(crate) version: usize,
     pub(crate) namespace: String,
     pub(crate) name: String,

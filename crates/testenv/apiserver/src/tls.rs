@@ -1,8 +1,8 @@
 //! A certificate for a server on loopback, and the authority that signed it.
 //!
-//! Both are made when they are asked for, and gone with the process: whoever has the authority's
-//! certificate, from a kubeconfig, knows that it speaks to this server. Keys are random, whatever
-//! the seed of the server is.
+//! Both are generated on request and never stored: a client with the authority's certificate, which
+//! is in the kubeconfig, knows that it speaks to this server. Keys are random, whatever the seed of
+//! the server is.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -25,17 +25,17 @@ pub struct Tls {
     authority: String,
 }
 
-/// Why there is no certificate.
+/// The error of [`Tls::generate`] and [`Tls::random_token`].
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a certificate: {0}")]
 pub struct TlsError(String);
 
 impl Tls {
-    /// Makes an authority, and a certificate for `localhost`, the loopback addresses, and
+    /// Generates an authority, and a certificate for `localhost`, the loopback addresses, and
     /// `address`.
     ///
     /// # Errors
-    /// If this machine cannot make keys.
+    /// If this machine cannot generate keys.
     pub fn generate(address: IpAddr) -> Result<Self, TlsError> {
         let failed = |error: rcgen::Error| TlsError(error.to_string());
         let mut authority = CertificateParams::default();
@@ -73,19 +73,19 @@ impl Tls {
         })
     }
 
-    /// A bearer token that nobody can guess. kubectl asks for a name and a password where a server
-    /// has TLS and the kubeconfig has neither a token nor a certificate, so this is for those that
-    /// have to have one.
+    /// Returns a random bearer token. Without a token or a certificate in the kubeconfig, kubectl
+    /// asks for a name and a password if the server has TLS, so every kubeconfig for TLS needs a
+    /// token.
     ///
     /// # Errors
-    /// If this machine has no randomness.
+    /// If this machine has no random source.
     pub fn random_token() -> Result<String, TlsError> {
         let random: rand::Random<[u8; 16]> = rand::generate(&rand::SystemRandom::new())
             .map_err(|_| TlsError("there is no randomness".to_owned()))?;
         Ok(format!("{:032x}", u128::from_be_bytes(random.expose())))
     }
 
-    /// The certificate of the authority, in PEM: who trusts it, trusts the server.
+    /// Returns the certificate of the authority, in PEM. Clients that trust it trust the server.
     pub fn authority(&self) -> &str {
         &self.authority
     }

@@ -1,36 +1,36 @@
-//! Someone who sends requests, and the names that every cluster has for users and groups.
+//! Users who send requests, and the names that every cluster has for users and groups.
 
 use std::collections::BTreeMap;
 
-/// Someone who sends requests.
+/// A user who sends requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// As it appears in a 403.
+    /// The name, as it appears in a 403.
     pub name: String,
     /// Groups that rules and role bindings may name.
     pub groups: Vec<String>,
-    /// What tells this user from an earlier one of the same name; mostly empty.
+    /// Distinguishes the user from an earlier one of the same name; usually empty.
     pub uid: String,
-    /// What else is known, by name.
+    /// Further attributes, by name.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// The user of requests without a token.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
-/// The group of everyone who is not anonymous.
+/// The group of all authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
-/// The group of everyone who is.
+/// The group of all anonymous users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl User {
-    /// A user in no group but that of all who are known.
+    /// Creates a user in no group but that of all authenticated users.
     pub fn named(name: impl Into<String>) -> Self {
         Self::new(name.into(), vec![AUTHENTICATED.to_owned()])
     }
 
-    /// The user that a service account logs in as.
+    /// Returns the user that a service account authenticates as.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         let groups = vec![
             "system:serviceaccounts".to_owned(),
@@ -40,16 +40,16 @@ impl User {
         Self::new(Self::service_account_name(namespace, name), groups)
     }
 
-    /// Puts the user into one more group.
+    /// Adds a group.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
-        // As on a real server, the group of all comes last.
+        // As on a real server, the group of all authenticated users comes last.
         let end = self.groups.iter().position(|group| group == AUTHENTICATED);
         self.groups.insert(end.unwrap_or(self.groups.len()), group.into());
         self
     }
 
-    /// Gives the user a uid.
+    /// Sets the uid.
     #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = uid.into();

@@ -1,8 +1,9 @@
-//! Watch: what is there, then what changes, as lines of JSON for as long as the client stays.
+//! Watch: the existing objects, then their changes, as lines of JSON for as long as the client
+//! stays.
 //!
-//! A watch keeps a cursor into the log of its kind and reads from there when it is polled. Nobody
-//! buffers on its behalf: a slow reader costs nothing, until the log has moved past its cursor and
-//! it gets a 410.
+//! A watch keeps a cursor into the log of its kind and reads from there when it is polled. It has
+//! no buffer of its own: a slow reader costs nothing, until the log has dropped changes after its
+//! cursor and it gets a 410.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,50 +31,51 @@ use crate::target::Target;
 use crate::webhook::caller::Caller;
 use crate::webhook::convert;
 
-/// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
+/// How long a watch lasts by default. The real server draws from 30 to 60 minutes.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);
 
-/// How long a watch lasts at most, whatever it asks for.
+/// How long a watch may last, whatever timeout it asks for.
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 
-/// How often a bookmark comes, as on the real server.
+/// The time between two bookmarks, as on the real server.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// How long before the end a last bookmark comes, so that the client resumes from a fresh version.
+/// How long before the end the last bookmark is sent, so that the client resumes from a recent
+/// version.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// Changes that are read under one lock.
+/// How many changes are read under one lock.
 const BATCH: usize = 256;
 
-/// Bytes of initial events that are made at a time.
+/// The minimum size of a chunk of initial events, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A watch that is going on.
+/// An open watch.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     request: RequestInfo,
     kind: Arc<crate::kinds::Registered>,
     encoding: Encoding,
     filter: Filter,
-    /// Objects that still go out as initial events.
+    /// The objects that are still to be sent as initial events.
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// The same before a webhook has converted them.
+    /// The initial objects before a webhook has converted them.
     unconverted: Vec<Arc<Stored>>,
-    /// The version of the bookmark that ends the initial events, if it was asked for.
+    /// The revision of the bookmark that ends the initial events, if the client asked for it.
     initial_end: Option<u64>,
-    /// Whether the first bookmark also says that the initial events are over: it does so for
-    /// watches that begin with what is there without having been asked to say when.
+    /// Whether the first bookmark also marks the end of the initial events. This is so for watches
+    /// that begin with all objects by default, and not because the client asked for initial events.
     marks_first: bool,
-    /// Everything up to this revision was read from the log.
+    /// All changes up to this revision have been read from the log.
     cursor: u64,
     changed: watch::Receiver<u64>,
-    /// Changes that were read and not yet looked at.
+    /// Changes that were read from the log and not yet handled.
     backlog: VecDeque<Arc<Event>>,
-    /// Lines that go out next.
+    /// Lines that are sent next.
     pending: VecDeque<Bytes>,
     end: Instant,
     next_bookmark: Option<Instant>,
-    /// Where the uids of conversions come from, if a webhook converts objects of the kind.
+    /// The source of the uids of conversions, if a webhook converts objects of the kind.
     ids: Option<Ids>,
     /// Whether the log was read since the next bookmark was due.
     caught_up: bool,
@@ -81,7 +83,7 @@ pub(crate) struct Watch {
 }
 
 impl State {
-    /// Starts a watch, or refuses to.
+    /// Starts a watch.
     pub(crate) fn watch(
         &mut self,
         shared: &Arc<Shared>,
@@ -142,13 +144,13 @@ impl State {
     }
 }
 
-/// Where a watch begins.
+/// The start of a watch.
 enum Beginning {
-    /// With all objects as initial events.
+    /// Sends all objects as initial events.
     Everything,
-    /// With the next change.
+    /// Starts with the next change.
     Now,
-    /// With the first change after a revision.
+    /// Starts with the first change after a revision.
     After(u64),
 }
 
@@ -170,20 +172,20 @@ impl Beginning {
 }
 
 impl Watch {
-    /// The lines as they come.
+    /// Returns the stream of lines.
     pub(crate) fn into_stream(self) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
         futures::stream::unfold(self, |mut watch| async move {
             watch.next().await.map(|line| (Ok(line), watch))
         })
     }
 
-    /// One line or more; `None` at the end.
+    /// Returns one line or more, or `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(line) = self.pending.pop_front() {
                 return Some(line);
             }
-            // A reader that never catches up is told the time as well.
+            // This comes first, so that the timeout also ends a watch that never catches up.
             let now = Instant::now();
             if self.over || now >= self.end {
                 return None;
@@ -201,8 +203,8 @@ impl Watch {
             } else if due && self.caught_up {
                 self.push_bookmark();
             } else if self.read_log() {
-                // A bookmark that is due comes after what was just read, however much comes in
-                // meanwhile.
+                // A bookmark that is due is sent after the changes that were just read, whatever
+                // changes in the meantime.
                 self.caught_up = due;
             } else if due {
                 self.push_bookmark();
@@ -229,12 +231,12 @@ impl Watch {
         end
     }
 
-    /// Takes what is new in the log; tells whether there was anything to do.
+    /// Reads new changes from the log. Returns whether there was anything to do.
     fn read_log(&mut self) -> bool {
         let (events, forgotten, now) = {
             let state = self.shared.state();
-            // The kind is gone, or the server went back in time: this log is not the one that was
-            // read before.
+            // The kind is gone, or the server was restored to an earlier state: this is not the log
+            // that was read before.
             if self.changed.has_changed().is_err() {
                 self.over = true;
                 return true;
@@ -256,8 +258,8 @@ impl Watch {
         !self.backlog.is_empty()
     }
 
-    /// What an event is to this watcher: an object may enter or leave what it selects. With the
-    /// last state of an object that leaves.
+    /// Returns the type of an event for this watcher: an object may enter or leave its selection.
+    /// For an object that leaves, it also returns the last selected state.
     fn change(&self, event: &Event) -> Option<(&'static str, Option<Stored>)> {
         let key: &Key = event.key();
         let picks = |object: Option<&Arc<Stored>>| {
@@ -275,7 +277,7 @@ impl Watch {
         }
     }
 
-    /// The line of an event, if it is one to this watcher.
+    /// Returns the line of an event, or `None` if it does not concern this watcher.
     async fn line(&mut self, event: &Event) -> Result<Option<Bytes>, Failure> {
         let Some((event_type, left)) = self.change(event) else { return Ok(None) };
         if self.ids.is_some() {
@@ -289,7 +291,7 @@ impl Watch {
         }))
     }
 
-    /// Objects in the version that is watched.
+    /// Converts objects to the watched version.
     async fn convert(&mut self, objects: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>, Failure> {
         let Some(ids) = &mut self.ids else { return Ok(objects) };
         let mut caller = Caller { webhooks: &self.shared.webhooks, ids };
@@ -306,7 +308,7 @@ impl Watch {
         }
     }
 
-    /// Queues the line of an event, with the faults that strike at it.
+    /// Queues the line of an event, and applies the faults that strike at it.
     async fn deliver(&mut self, event: &Event) {
         let line = match self.line(event).await {
             Ok(Some(line)) => line,
@@ -331,7 +333,7 @@ impl Watch {
         }
     }
 
-    /// Until something changed, a bookmark is due, or the watch is over.
+    /// Waits until something changes, a bookmark is due, or the watch is over.
     async fn wait(&mut self) {
         let due = self.next_bookmark.unwrap_or(self.end).min(self.end);
         tokio::select! {

@@ -1,17 +1,18 @@
 //! Webhooks: admission of writes, and conversion of custom resources between versions.
 //!
-//! A request is handled under the lock of the state, and a webhook is somebody else who may take
-//! seconds, or ask this server something before it answers. So a write that needs a webhook is
-//! *replayed*: at the point where it needs the answer to a question ([`replay`]), the attempt ends
-//! and nothing has been stored; the question is asked without the lock; and the write starts again,
-//! with the answer at hand. If the object has changed meanwhile, the question is another one, and
-//! is asked again, as the real server repeats an update whose object has changed.
+//! A request is handled under the lock of the state, but a webhook may take seconds, or send a
+//! request to this server before it answers. So a write that needs a webhook is *replayed*: when it
+//! needs the answer to a question ([`replay`]), the attempt ends and nothing has been stored; the
+//! webhook is called without the lock; and the write starts again with the answer. If the object
+//! has changed meanwhile, the question differs and the webhook is called again, as the real server
+//! repeats an update whose object has changed.
 //!
-//! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] what it
-//! is asked about, `matching` which webhooks are asked, [`review`] the question and the answer on
-//! the wire, [`client`], `trust` and [`backend`] how it is reached, [`conversion`] how a definition
-//! has its objects converted and [`convert`] the doing, [`dispatch`] the order in which webhooks
-//! are called, and [`replay`] the seam to writes; [`caller`] is what every call needs.
+//! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] describes
+//! a write, `matching` selects the webhooks for a write, [`review`] has the wire format of
+//! questions and answers, [`client`], `trust` and [`backend`] call a webhook, [`conversion`] reads
+//! the conversion settings of a definition and [`convert`] applies them, [`dispatch`] calls
+//! webhooks in their order, [`replay`] connects writes with webhooks, and [`caller`] is what every
+//! call needs.
 //!
 //! Invariant: nothing here holds the lock of the state while it waits.
 
@@ -29,5 +30,6 @@ pub(crate) mod replay;
 mod review;
 mod trust;
 
-/// The group of the configurations. They are not admitted by webhooks themselves.
+/// The group of the webhook configurations. Webhooks are not called for the configurations
+/// themselves.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";

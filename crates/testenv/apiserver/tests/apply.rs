@@ -1,6 +1,6 @@
-//! Server-side apply as its users count on it, whatever is applied by whom in which order; and what
-//! it does not do to objects that nobody applies. What it answers is compared with a real server by
-//! the conformance suite.
+//! The guarantees of server-side apply that do not depend on who applies what in which order, and
+//! its effect on objects that nobody applies. The conformance suite compares the answers with those
+//! of a real server.
 
 mod support;
 
@@ -23,7 +23,7 @@ async fn apply(server: &ApiServer, path: &str, query: &str, text: String) -> (St
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The value as JSON whose objects have their members in reverse order.
+/// Returns the value as JSON, with the members of all objects in reverse order.
 fn reversed(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -39,15 +39,15 @@ fn reversed(value: &Value) -> String {
     }
 }
 
-/// The managers of an object with their fields. When they wrote is not told of one who changed
-/// nothing.
+/// Returns the managers of an object with their fields. Their times are left out: an apply that
+/// changes nothing does not update them.
 fn managers(object: &Value) -> Vec<(Value, Value)> {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     entries.map(|entry| (entry["manager"].clone(), entry["fieldsV1"].clone())).collect()
 }
 
-/// Whether everything of `part` is in `whole`; items of lists are told apart by their names, or
-/// else by their values.
+/// Returns whether `whole` contains everything of `part`. List items are matched by name, or by
+/// value if they have none.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -85,7 +85,7 @@ fn container() -> impl Strategy<Value = Value> {
     )
 }
 
-/// A deployment that says more or less.
+/// A deployment with a random set of fields.
 fn config() -> impl Strategy<Value = Value> {
     let containers = prop::collection::vec(container(), 1..3);
     let replicas = prop::option::of(1..3u8);
@@ -122,8 +122,8 @@ fn config() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(support::cases(64)))]
 
-    /// Every apply is there when it is done, again it changes nothing, and nobody can tell the
-    /// order of its keys.
+    /// After an apply, the object contains the applied configuration. Repeating the apply changes
+    /// nothing, in whatever order the keys are.
     #[test]
     fn apply_is_idempotent_whatever_the_order_of_keys(
         configs in prop::collection::vec((0..3u8, config()), 1..8),
@@ -145,7 +145,8 @@ proptest! {
         })?;
     }
 
-    /// What nobody applies any more is gone, except for what the server itself put there.
+    /// Fields that nobody applies any more are removed, except for those that the server itself has
+    /// set.
     #[test]
     fn who_applies_nothing_leaves_nothing(one in config(), two in config()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -1,5 +1,5 @@
-//! Deeply nested custom resources. The threads of tests have the 2 MiB of stack that tokio's have,
-//! so a value that is deep where it must not be ends the test program.
+//! Deeply nested custom resources. Test threads have a stack of 2 MiB, like those of tokio, so a
+//! deep value on the wrong thread ends the test program.
 
 mod support;
 
@@ -11,7 +11,7 @@ use windlass_apiserver::ApiServer;
 
 const THINGS: &str = "/apis/example.dev/v1/namespaces/default/things";
 
-/// What a real server takes.
+/// The depth that a real server accepts.
 const LEVELS_MAX: usize = 10_000;
 
 async fn with_things() -> ApiServer {
@@ -44,7 +44,7 @@ fn nested(open: &str, close: &str, levels: usize) -> String {
     format!("{}7{}", open.repeat(levels), close.repeat(levels))
 }
 
-/// An object of this many levels, of which two are its own.
+/// An object with this many levels, including two of its own.
 fn thing(name: &str, free: &str) -> String {
     format!(
         r#"{{"apiVersion":"example.dev/v1","kind":"Thing","metadata":{{"name":"{name}"}},"spec":{{"free":{free}}}}}"#
@@ -80,7 +80,7 @@ async fn custom_resources_of_any_depth_live_beside_others() {
         let (status, made) = ask(&server, Method::POST, THINGS, JSON, &thing(name, &free)).await;
         assert_eq!(status, StatusCode::CREATED, "{levels}: {}", &made[..made.len().min(300)]);
         let path = format!("{THINGS}/{name}");
-        // An update, and each kind of patch.
+        // An update, and each type of patch.
         let merge = r#"{"metadata":{"labels":{"l":"m"}}}"#;
         let operations = r#"[{"op":"add","path":"/metadata/labels/o","value":"p"}]"#;
         let applied = thing(name, "{}").replace("\"free\":{}", "\"other\":1");
@@ -108,7 +108,7 @@ async fn custom_resources_of_any_depth_live_beside_others() {
             }
         }
     }
-    // Others of all kinds, and what looks at everything.
+    // Other objects, and operations that read all objects.
     create(&server, "beside").await;
     let collection = delete_answer(&server, CONFIG_MAPS).await;
     assert_eq!(collection.0, StatusCode::OK);

@@ -1,5 +1,5 @@
-//! Arbitrary paths, queries and bodies: no panic, and no 5xx but the few that the real server
-//! gives.
+//! Arbitrary paths, queries and bodies: no panic, and no 5xx except for those that the real server
+//! also gives.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(segment, 0..8).prop_map(|segments| format!("/{}", segments.join("/")))
 }
 
-/// Paths that lead somewhere, so that the bodies below are looked at.
+/// Paths that exist, so that the bodies below are parsed.
 fn known_path() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "/api/v1/namespaces/default/configmaps",
@@ -86,7 +86,7 @@ fn query() -> impl Strategy<Value = String> {
         for (name, value) in pairs {
             query.append_pair(name, &value);
         }
-        // Watches would go on for minutes of paused time; they are the business of other tests.
+        // Watches would take minutes of paused time; other tests cover them.
         query.append_pair("timeoutSeconds", "1");
         query.finish()
     })
@@ -164,8 +164,8 @@ proptest! {
                 let status = answer.status();
                 let content = answer.into_body().collect().await.expect("a whole body").to_bytes();
                 let text = String::from_utf8_lossy(&content);
-                // A create with a version, and a watch from no version: the real server says 500. A
-                // version from the future: 504.
+                // The real server answers these with 500: a create with a version, and a watch from
+                // an invalid version. A version from the future gets a 504.
                 let known = text.contains("resourceVersion") || status == 504;
                 assert!(status.as_u16() < 500 || known, "{method} {uri}: {status} {text}");
             }
@@ -174,11 +174,11 @@ proptest! {
     }
 }
 
-/// What may be wrong with a configuration beyond what other bodies are refused for: the real server
-/// says 500, too.
+/// The error of an applied configuration that does not fit its type: the real server also answers
+/// 500.
 const NOT_TYPED: &str = "failed to create typed patch object";
 
-/// Arbitrary `metadata.managedFields` that look like some.
+/// Arbitrary `metadata.managedFields` that look almost valid.
 fn managers() -> impl Strategy<Value = serde_json::Value> {
     let element = prop_oneof![
         "[fkvi.]:?[a-z{}\"0-9:]{0,6}",
@@ -218,7 +218,7 @@ fn managers() -> impl Strategy<Value = serde_json::Value> {
     prop::collection::vec(entry, 0..4).prop_map(Into::into)
 }
 
-/// A deployment with something odd in it, or in its pods.
+/// A deployment with an odd value in it or in its pod template.
 fn configuration() -> impl Strategy<Value = serde_json::Value> {
     let place = prop::sample::select(vec![
         "/metadata/labels",
@@ -286,7 +286,7 @@ proptest! {
     }
 }
 
-/// Pieces that expressions are put together from, right and wrong, between semicolons.
+/// Valid and invalid parts of expressions, separated by semicolons.
 const LEAVES: &str = r#"self; oldSelf; self.n; self.t; self.l; self.m; self.o.x; self.none; 1; -1; 0;
     1.5; 2u; 'a'; "b"; r'[a-z]+'; '''c'''; b'\xff'; true; false; null; []; {}; [1, 2]; {'a': 1}; 'ä';
     9223372036854775807; int; x; duration('1h'); timestamp('2024-01-01T00:00:00Z');
@@ -308,8 +308,8 @@ fn one_of(pieces: &'static str) -> impl Strategy<Value = String> + Clone {
 }
 
 fn expression() -> impl Strategy<Value = String> {
-    // What is dynamic passes the checker, so that functions meet values of types that they do not
-    // take.
+    // `dyn` passes the type checker, so that functions are called with values of types that they do
+    // not accept.
     let leaf = (one_of(LEAVES), any::<bool>())
         .prop_map(|(leaf, dynamic)| if dynamic { format!("dyn({leaf})") } else { leaf });
     leaf.prop_recursive(5, 40, 3, |inner| {
@@ -352,7 +352,7 @@ fn with_rule(rule: &str) -> serde_json::Value {
     })
 }
 
-/// Creates a definition with a rule and an object of it; gives the status codes.
+/// Creates a definition with a rule, and an object of it. Returns the status codes.
 fn try_rule(rule: &str, spec: &serde_json::Value) -> (u16, Option<u16>) {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let runtime =
@@ -374,7 +374,7 @@ fn try_rule(rule: &str, spec: &serde_json::Value) -> (u16, Option<u16>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(200)))]
 
-    /// A rule is refused or taken; an object passes it or does not; nothing panics or hangs.
+    /// A rule is refused or accepted, an object passes it or does not, and nothing panics or hangs.
     #[test]
     fn any_rule_is_compiled_or_refused(rule in expression(), n in -3_i64..3, t in "[a-c]{0,3}") {
         let spec = serde_json::json!({"n": n, "t": t, "l": [n, 1, 2], "m": {t.clone(): t}, "o": {"x": n}});
@@ -392,13 +392,13 @@ proptest! {
 }
 
 proptest! {
-    // Each input makes three rules, and it has more to check than the tests above.
+    // Each input makes three rules, and checks more than the tests above.
     #![proptest_config(ProptestConfig::with_cases(cases(600) / 6))]
 
-    /// A rule and its negation never both hold, and something that is false is never taken.
+    /// A rule and its negation never both hold, and a rule that is always false accepts no object.
     #[test]
     fn nothing_that_is_false_is_taken(rule in expression()) {
-        // A rule about a change is not looked at when an object is new.
+        // A rule with `oldSelf` is not evaluated for a new object.
         if rule.contains("oldSelf") {
             return Ok(());
         }

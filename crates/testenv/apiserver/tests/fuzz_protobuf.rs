@@ -1,5 +1,6 @@
-//! Arbitrary protobuf bodies, most of them almost right: no panic, no 5xx, and what is accepted can
-//! be read in protobuf and written back without changing anything. And what only this server does.
+//! Arbitrary protobuf bodies, most of them almost valid: no panic, no 5xx, and an accepted object
+//! can be read in protobuf and written back without a change. Also tests behaviour that only this
+//! server has.
 
 mod support;
 
@@ -14,7 +15,7 @@ use windlass_apiserver::ApiServer;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Collections, and objects for them whose bytes are then changed.
+/// Collections, and an object for each, as seeds for changed bytes.
 fn seeds() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -58,14 +59,14 @@ fn seeds() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// One change of some bytes.
+/// One change of a byte string.
 #[derive(Debug, Clone)]
 enum Change {
     Set(prop::sample::Index, u8),
     Insert(prop::sample::Index, u8),
     Remove(prop::sample::Index),
     Truncate(prop::sample::Index),
-    /// Repeats a piece somewhere else.
+    /// Copies a piece to another place.
     Copy(prop::sample::Index, prop::sample::Index, usize),
 }
 
@@ -136,7 +137,7 @@ async fn the_same_object_comes_of_json_and_of_protobuf() {
     }
 }
 
-/// The object in protobuf as the server writes it, without a version.
+/// Returns the object in protobuf as the server writes it, without a version.
 async fn bytes_of(path: &str, object: &Value) -> Vec<u8> {
     let server = server();
     let media = ["application/json", PROTOBUF];
@@ -147,7 +148,8 @@ async fn bytes_of(path: &str, object: &Value) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// What was accepted can be read in protobuf, and changes nothing when it is written back.
+/// Checks that an accepted object can be read in protobuf, and that writing it back changes
+/// nothing.
 async fn check_round_trip(server: &ApiServer, path: &str, created: &Value) {
     let name = created["metadata"]["name"].as_str().expect("a name");
     let path = format!("{path}/{name}");
@@ -160,7 +162,7 @@ async fn check_round_trip(server: &ApiServer, path: &str, created: &Value) {
     assert_eq!(text, json, "an object that is written back must stay as it is");
     let written: Value = serde_json::from_slice(&text).expect("JSON");
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-    // A definition is established in the meantime.
+    // A definition is established in the meantime, which changes its version.
     if created["kind"] != "CustomResourceDefinition" {
         assert_eq!(version(&written), version(created));
     }
@@ -217,14 +219,14 @@ proptest! {
             let media = [PROTOBUF, "application/json"];
             let (status, text) = send(&server, Method::POST, path, media, body.clone()).await;
             let shown = String::from_utf8_lossy(&text);
-            // An object that comes with a version: the real server says 500, too.
+            // The real server, too, answers 500 if a new object has a version.
             let known = shown.contains("resourceVersion should not be set");
             assert!(status.as_u16() < 500 || known, "{status} {shown}");
             if status == StatusCode::CREATED {
                 let created = serde_json::from_slice(&text).expect("JSON");
                 check_round_trip(&server, path, &created).await;
             }
-            // As options, and in the place of something else.
+            // The bytes as options, and as the body of other requests.
             for (method, path) in [
                 (Method::DELETE, format!("{path}/a")),
                 (Method::PUT, format!("{path}/a")),

@@ -15,7 +15,7 @@ async fn uid(server: &ApiServer, name: &str) -> Value {
     get(server, &format!("{CONFIG_MAPS}/{name}")).await.1["metadata"]["uid"].clone()
 }
 
-/// Creates a config map that another one owns, and whose deletion it blocks.
+/// Creates a config map with an owner, blocking the deletion of the owner.
 async fn create_owned(server: &ApiServer, name: &str, owner: &str) -> StatusCode {
     let mut object = config_map(name, "0");
     object["metadata"]["ownerReferences"] = json!([{
@@ -31,8 +31,8 @@ async fn delete(server: &ApiServer, name: &str, policy: &str) {
     assert_eq!(call(server, Method::DELETE, &path, Some(options)).await.0, StatusCode::OK);
 }
 
-/// The config maps that are there, each with whether it is being deleted and how many owners it
-/// has.
+/// Returns the existing config maps: the name, whether it is being deleted, and the number of
+/// owners.
 async fn present(server: &ApiServer) -> Vec<(String, bool, usize)> {
     let (_, list) = get(server, CONFIG_MAPS).await;
     let items = list["items"].as_array().expect("a list").iter().map(|item| {

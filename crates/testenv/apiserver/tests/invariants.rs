@@ -77,7 +77,8 @@ async fn listed(server: &ApiServer, query: &str) -> (String, Replica) {
     (version(&list), replica.collect())
 }
 
-/// A watch from a version. On the paused clock its next bookmark says that nothing more has come.
+/// Opens a watch from a version. On the paused clock, its next bookmark shows that there are no
+/// more events.
 async fn watch_from(server: &ApiServer, from: &str, query: &str) -> Lines {
     watch(
         server,
@@ -86,7 +87,7 @@ async fn watch_from(server: &ApiServer, from: &str, query: &str) -> Lines {
     .await
 }
 
-/// Applies what a watch brings until version `until`.
+/// Applies the events of a watch up to version `until`.
 async fn follow(mut lines: Lines, mut replica: Replica, from: &str, until: u64) -> Option<Replica> {
     let mut last: u64 = from.parse().expect("a version");
     loop {
@@ -132,7 +133,7 @@ async fn check(history: &[Step], later: &[Step]) {
     let mut watchers = Vec::new();
     for query in ["", "&labelSelector=on%3D1"] {
         let (from, replica) = listed(&server, query).await;
-        // One is there before the changes and one comes after them.
+        // One watcher starts before the changes and one after them.
         watchers.push((
             watch_from(&server, &from, query).await,
             from.clone(),
@@ -146,7 +147,7 @@ async fn check(history: &[Step], later: &[Step]) {
         take(&server, step).await;
         assert!(server.revision() >= last, "the revision must not go back");
         last = server.revision();
-        // Readers are woken between the changes, too.
+        // Readers also run between the changes.
         if n % 3 == 0 {
             tokio::task::yield_now().await;
         }

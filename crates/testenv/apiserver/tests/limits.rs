@@ -1,5 +1,5 @@
-//! What strains a server: big bodies, slow readers, many connections, odd requests. It answers, and
-//! lives on.
+//! Stress: big bodies, slow readers, many connections, odd requests. The server answers and stays
+//! alive.
 
 mod support;
 

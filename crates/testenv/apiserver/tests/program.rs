@@ -1,4 +1,4 @@
-//! The program: where its kubeconfig is, who can read it, and when it is gone.
+//! The program: where it writes its kubeconfig, who can read the file, and when it is removed.
 
 #![cfg(unix)]
 
@@ -8,14 +8,14 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// The program while it runs.
+/// The running program.
 struct Program {
     child: Child,
     output: BufReader<ChildStdout>,
     kubeconfig: PathBuf,
 }
 
-/// The program with these arguments, whose temporary folder is this one.
+/// Returns the command with these arguments and this temporary folder.
 fn command(temporary: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass-apiserver"));
     command.args(arguments).env("TMPDIR", temporary).env("RUST_LOG", "off");
@@ -24,7 +24,7 @@ fn command(temporary: &Path, arguments: &[&str]) -> Command {
 }
 
 impl Program {
-    /// Starts it, and waits until it has said where its kubeconfig is.
+    /// Starts the program, and waits until it has printed the path of its kubeconfig.
     fn start(temporary: &Path, arguments: &[&str]) -> Self {
         let mut child = command(temporary, arguments).spawn().expect("it starts");
         let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
@@ -39,7 +39,7 @@ impl Program {
         Self { child, output, kubeconfig }
     }
 
-    /// Sends it a signal, and waits for its end, which must be a normal one.
+    /// Sends a signal to the program, and waits for it to end normally.
     fn end(mut self, signal: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status().expect("a signal is sent");
@@ -58,7 +58,7 @@ impl Drop for Program {
     }
 }
 
-/// What the program says as an error, if it does not even start.
+/// Returns the error message of a program that does not start.
 fn refused(temporary: &Path, arguments: &[&str]) -> String {
     let mut child = command(temporary, arguments).stderr(Stdio::piped()).spawn().expect("spawned");
     let mut line = String::new();
@@ -107,7 +107,7 @@ fn kubeconfig_goes_where_it_is_asked_for_and_is_gone_at_the_end() {
     let folder = folder();
     let path = folder.path().join("kubeconfig");
     let arguments = ["--kubeconfig", path.to_str().expect("text")];
-    // Twice: the first run does not stand in the way of the second.
+    // Twice: a second run succeeds after the first one has ended.
     for _ in 0..2 {
         let program = Program::start(folder.path(), &arguments);
         assert_eq!((&program.kubeconfig, mode(&path)), (&path, 0o600));
@@ -146,7 +146,7 @@ fn what_is_there_already_is_neither_overwritten_nor_followed() {
     assert!(!folder.path().join("nowhere").exists());
 }
 
-/// Asks the program for a path on behalf of somebody, and gives the status line.
+/// Sends a GET to the program as another user, and returns the status line.
 fn ask_for(program: &Program, path: &str, user: &str) -> String {
     let config: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&program.kubeconfig).expect("it is there"))

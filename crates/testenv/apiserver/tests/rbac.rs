@@ -1,4 +1,4 @@
-//! Roles on a server of one's own: what needs a clock, a snapshot, or a look from the outside.
+//! RBAC on a server of one's own: tests that need a clock, a snapshot, or control of the server.
 
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -33,7 +33,8 @@ async fn post(service: &ApiService, path: &str, body: Value) -> Value {
     answer
 }
 
-/// A service of the service account `default/me`, which is made if it is not there.
+/// Returns a service with a token of the service account `default/me`, which it creates if
+/// necessary.
 async fn account(server: &ApiServer, seconds: i64) -> (ApiService, String) {
     let admin = server.service();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
@@ -95,7 +96,7 @@ async fn token_expires_by_the_clock_of_the_server() {
     assert_eq!(get(&me, "/api").await.0, 200);
     assert_eq!(review(&server, &token).await["status"]["authenticated"], true);
 
-    // The same server, later: the seed makes the same key, and the account the same uid.
+    // The same server at a later time: the seed gives the same key, and the account the same uid.
     let (allowed, expired) = ("2026-01-01T00:11:00Z", "2026-01-01T00:11:01Z");
     for (time, status) in [(allowed, 200), (expired, 401)] {
         let later = with_roles().clock(clock(time)).build();
@@ -173,7 +174,7 @@ async fn without_tokens_whoever_has_none_is_the_owner_and_a_wrong_one_is_refused
     assert_eq!(*groups, json!(["system:masters", "system:authenticated"]));
 }
 
-/// Rules would go round for ever.
+/// Without a limit, the controller would fill these roles forever.
 #[tokio::test]
 async fn roles_that_select_each_other_in_a_circle_come_to_rest() {
     let service = with_roles().build().service();
@@ -188,7 +189,7 @@ async fn roles_that_select_each_other_in_a_circle_come_to_rest() {
     assert_eq!(get(&service, &format!("{RBAC}/clusterroles/a")).await.0, 200);
 }
 
-/// A request that is refused changes nothing, not even a version.
+/// A refused request changes nothing, not even a version.
 #[tokio::test]
 async fn refused_requests_leave_no_trace() {
     let server = with_roles().build();
@@ -215,7 +216,7 @@ async fn refused_requests_leave_no_trace() {
     assert_eq!((server.revision(), server.size()), (before, size));
 }
 
-/// Lists in a body can have more combinations than any memory holds.
+/// The lists in a body can have more combinations than fit into memory.
 #[tokio::test]
 async fn role_with_too_many_combinations_is_refused() {
     let server = with_roles().build();
@@ -238,7 +239,7 @@ async fn role_with_too_many_combinations_is_refused() {
     assert_eq!(status, 413, "{answer}");
 }
 
-/// Whether alice may make a request as bob, and if not, who may not.
+/// Sends a request as alice who impersonates bob. The error is the user who was refused.
 async fn as_bob(server: &ApiServer, method: Method, path: &str, body: &str) -> Result<(), String> {
     let request = Request::builder()
         .method(method)
@@ -276,7 +277,7 @@ async fn rules_hold_for_whoever_impersonates_and_for_whoever_is_impersonated() {
         let answer = as_bob(&server, Method::GET, &path(plural), "").await;
         assert_eq!(answer, expected, "{plural}");
     }
-    // An apply that creates is a create, too.
+    // An apply that creates an object also needs the right to create.
     let apply = format!("{CONFIG_MAPS}/a?fieldManager=x");
     let config = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
     assert_eq!(as_bob(&server, Method::PATCH, &apply, config).await, Err("alice".to_owned()));

@@ -1,4 +1,4 @@
-//! What once went wrong, one test each.
+//! Regression tests for former bugs, one test each.
 
 mod support;
 
@@ -15,7 +15,8 @@ use windlass_apiserver::{ApiServer, Fault, FaultRule};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// A definition of `plural.example.dev` that keeps every field; `version` may say more.
+/// Returns a definition of `plural.example.dev` that keeps every field. `version` adds fields to
+/// its version.
 fn definition(plural: &str, kind: &str, version: &Value) -> Value {
     let mut one = json!({
         "name": "v1", "served": true, "storage": true,

@@ -1,5 +1,5 @@
-//! Strategic merge patches at random: no panic, objects that stay what they are, and a patch that
-//! is computed as kubectl computes it makes of one object the other.
+//! Random strategic merge patches: no panic, objects stay valid, and a patch that is computed as
+//! kubectl does turns one object into the other.
 
 mod support;
 
@@ -13,7 +13,8 @@ use windlass_apiserver::ApiServer;
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// What the real server, too, calls an internal error; and the one that brings its handler down.
+/// The messages of the internal errors that the real server also has, and of the one that makes its
+/// handler panic.
 const REFUSALS: [&str; 13] = [
     "does not contain declared merge key",
     "unknown patch type",
@@ -30,12 +31,12 @@ const REFUSALS: [&str; 13] = [
     "caused apiserver to panic",
 ];
 
-/// Text keys of lists, few enough to meet each other.
+/// Keys of list items, few enough to collide.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "d", "e"]).prop_map(str::to_owned)
 }
 
-/// Items with different names, in any order.
+/// Items with distinct names, in any order.
 fn named(
     least: usize,
     most: usize,
@@ -69,7 +70,7 @@ fn container(name: String) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// A volume has one source, so that a change of it needs `$retainKeys`.
+/// A volume has exactly one source, so changing the source needs `$retainKeys`.
 fn volume(name: String) -> BoxedStrategy<Value> {
     let source =
         prop::sample::select(vec![json!({"emptyDir": {}}), json!({"configMap": {"name": "x"}})]);
@@ -81,7 +82,7 @@ fn volume(name: String) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// A deployment that a server takes.
+/// A valid deployment.
 fn deployment() -> impl Strategy<Value = Value> {
     let finalizers =
         prop::sample::subsequence(vec!["x/a", "x/b", "x/c", "x/d"], 0..4).prop_shuffle();
@@ -117,12 +118,12 @@ fn deployment() -> impl Strategy<Value = Value> {
     )
 }
 
-/// The fields of lists that merge by a key.
+/// Returns the merge key of a list field.
 fn merge_key(field: &str) -> Option<&'static str> {
     matches!(field, "containers" | "env" | "volumes").then_some("name")
 }
 
-/// The patch that makes `new` of `old`, as kubectl computes it from two objects.
+/// Returns the patch from `old` to `new`, as kubectl computes it from two objects.
 fn diff(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let mut patch = Map::new();
     for field in old.keys().filter(|field| !new.contains_key(*field)) {
@@ -191,7 +192,7 @@ fn diff_lists(patch: &mut Map<String, Value>, field: &str, old: &[Value], new: &
     }
 }
 
-/// Directives and fields, where they belong and where they do not.
+/// Directives and fields, in the right and in the wrong places.
 fn odd_patch() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -241,7 +242,7 @@ fn odd_patch() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What the server stored, without what only it decides.
+/// Sends a request, and returns the stored object without the fields that only the server sets.
 async fn stored(server: &ApiServer, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let media = if method == Method::PATCH { STRATEGIC } else { "application/json" };
     let body = body.to_string().into_bytes();
@@ -293,7 +294,7 @@ proptest! {
                 let message = answer["message"].as_str().unwrap_or_default();
                 let is_known = REFUSALS.iter().any(|known| message.contains(known));
                 assert!(status < 500 || is_known, "{patch}: {answer}");
-                // What is stored can be sent as it is, and has no field that is not known.
+                // A stored object can be sent back as it is, and has no unknown fields.
                 let (status, read) = stored(&server, Method::GET, &path, &Value::Null).await;
                 assert_eq!(status, 200);
                 let strict = format!("{path}?fieldValidation=Strict&dryRun=All");

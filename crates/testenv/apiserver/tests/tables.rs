@@ -1,5 +1,5 @@
-//! Tables and time: ages are those of the server's clock at the moment a row goes out. What else
-//! stands in tables is compared with a real server by the conformance suite.
+//! Tables and time: ages are computed from the server's clock when a row is sent. The conformance
+//! suite compares the other content of tables with a real server.
 
 mod support;
 
@@ -13,12 +13,12 @@ use support::{CONFIG_MAPS, config_map, create, moment, post};
 use tower::Service as _;
 use windlass_apiserver::{ApiServer, Body, WallClock};
 
-/// A server whose clock is tokio's, which these tests pause.
+/// Returns a server that follows tokio's clock, which these tests pause.
 fn server() -> ApiServer {
     ApiServer::builder().clock(WallClock::following_tokio(moment())).build()
 }
 
-/// Asks for a table.
+/// Requests a table.
 async fn table(server: &ApiServer, path: &str) -> Body {
     let request = Request::builder()
         .method(Method::GET)
@@ -28,7 +28,7 @@ async fn table(server: &ApiServer, path: &str) -> Body {
     server.service().call(request.expect("a request")).await.expect("an answer").into_body()
 }
 
-/// The next event of a watch: whether it names the columns, and its cells.
+/// Reads the next event of a watch. Returns whether it has column definitions, and its cells.
 async fn next(watch: &mut Body) -> (bool, Value) {
     let frame = watch.frame().await.expect("an event").expect("a whole frame");
     let event: Value =

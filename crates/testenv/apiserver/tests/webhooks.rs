@@ -1,5 +1,5 @@
-//! Webhooks in process, on a paused clock: what the conformance suite cannot show, because it takes
-//! minutes, or chance, on a real server.
+//! Webhooks in process, on a paused clock: cases that take minutes, or depend on chance, on a real
+//! server, so that the conformance suite cannot cover them.
 
 mod support;
 
@@ -21,7 +21,7 @@ const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Answers the path and the body of a call.
+/// Answers a call, given its path and its body.
 type Answer = Arc<dyn Fn(String, Value) -> BoxFuture<'static, Value> + Send + Sync>;
 
 /// Registers a webhook at every URL of `https://hooks.test/`.
@@ -65,7 +65,7 @@ fn patch(review: &Value, operations: &Value) -> Value {
     response(review, &json!({"patch": patch, "patchType": "JSONPatch"}))
 }
 
-/// A configuration with one webhook, about config maps.
+/// Creates a configuration with one webhook for config maps.
 async fn configure(server: &ApiServer, collection: &str, name: &str, more: &Value) {
     let mut hook = json!({
         "name": format!("{name}.windlass.dev"),
@@ -87,7 +87,7 @@ async fn configure(server: &ApiServer, collection: &str, name: &str, more: &Valu
     assert_eq!(status, StatusCode::CREATED, "{body}");
 }
 
-/// A webhook that does what a function says.
+/// Returns a webhook that answers with the result of a function.
 fn plain(answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static) -> Answer {
     Arc::new(move |path, review| {
         let answer = answer(&path, &review);
@@ -118,7 +118,7 @@ async fn other_requests_are_answered_while_a_webhook_is_asked() {
     let answer: Answer = Arc::new(move |_, review| {
         let server = inner.clone();
         Box::pin(async move {
-            // It would wait forever if the lock were held.
+            // This would wait forever if the lock were held.
             let (status, _) = get(&server, CONFIG_MAPS).await;
             assert_eq!(status, StatusCode::OK);
             if review["request"]["name"] == "a" {
@@ -150,7 +150,8 @@ async fn a_write_whose_object_changes_meanwhile_asks_again_about_the_new_one() {
                 seen.len() == 1
             };
             if first {
-                // Somebody else writes while the webhook thinks. That is not about `b`.
+                // Another client writes while the webhook is being called. The write does not
+                // concern `b`.
                 let change = json!({"data": {"other": "yes"}});
                 let path = format!("{CONFIG_MAPS}/a?fieldManager=other");
                 patch_object(&server, &path, &change).await;
@@ -295,7 +296,7 @@ async fn configurations_that_are_deleted_or_restored_away_have_no_effect() {
     assert_eq!(status, StatusCode::CREATED);
 }
 
-/// `v1` has `spec.size`, `v2` has `spec.dimensions.size`.
+/// Returns a conversion webhook: `v1` has `spec.size`, `v2` has `spec.dimensions.size`.
 fn converter(calls: Arc<AtomicUsize>) -> Answer {
     plain(move |_, review| {
         calls.fetch_add(1, Ordering::SeqCst);
@@ -376,13 +377,13 @@ async fn objects_stay_in_the_version_in_which_they_were_stored_until_they_are_wr
     let change = json!({"spec": {"versions": versions("v2")}});
     let (status, body) = patch_object(&server, &path, &change).await;
     assert_eq!(status, StatusCode::OK, "{body}");
-    // It is stored in v1, and a new one in v2.
+    // The old object is stored in v1, and a new one in v2.
     assert_eq!(get(&server, &format!("{V2}/a")).await.1["spec"]["dimensions"]["size"], 1);
     assert_eq!(get(&server, &format!("{V1}/a")).await.1["spec"]["size"], 1);
     post(&server, V1, thing("b", 2)).await;
     assert_eq!(get(&server, &format!("{V2}/b")).await.1["spec"]["dimensions"]["size"], 2);
     let (_, before) = get(&server, &format!("{V1}/a")).await;
-    // A write that changes nothing stores it anew.
+    // A write that changes nothing stores the object in the new version.
     let (_, after) = patch_object(&server, &format!("{V1}/a"), &json!({})).await;
     assert_ne!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
     assert_eq!(after["spec"]["size"], 1);

@@ -1,9 +1,9 @@
-//! What Go calls the fields and types, read from the sources that the real server is built from.
+//! The Go names of fields and types, read from the sources that the real server is built from.
 //!
-//! Go's own formatter gives every file the same form: a type starts with `type` at the beginning of
-//! a line, a field of a struct is one line with its tag. That is all that is understood here.
+//! gofmt gives every file the same form: a type starts with `type` at the beginning of a line, and
+//! a field of a struct is one line with its tag. This module parses nothing else.
 //!
-//! Types are told with the path of their package, as in `k8s.io/api/core/v1.PodSpec`.
+//! Types are named with the path of their package, as in `k8s.io/api/core/v1.PodSpec`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,11 +14,11 @@ use anyhow::{Context, Result, bail};
 
 use super::{crate_folder, output_of};
 
-/// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the
-/// crate.
+/// The Go module that builds the control plane; its `go.mod` pins all versions. The path is
+/// relative to the crate.
 const MODULE: &str = "../../../xtask/kube/control-plane";
 
-/// The sources of one release, read package by package when they are asked for.
+/// The sources of one release. Each package is read on first use.
 #[derive(Debug)]
 pub(super) struct Sources {
     release: String,
@@ -29,7 +29,7 @@ pub(super) struct Sources {
 #[derive(Debug, Default)]
 struct Package {
     structs: BTreeMap<String, Vec<Field>>,
-    /// Other named types, and what they are.
+    /// Other named types with their definitions.
     named: BTreeMap<String, String>,
 }
 
@@ -38,7 +38,7 @@ struct Package {
 struct Field {
     go_name: String,
     go_type: String,
-    /// Its name in JSON; none if its own fields stand in its place.
+    /// Its name in JSON; `None` if its fields are inlined.
     json: Option<String>,
     /// When it is left out of JSON.
     omitted: Omitted,
@@ -46,13 +46,13 @@ struct Field {
     number: Option<u32>,
 }
 
-/// A field of a struct that protobuf has.
+/// A field of a struct that has a number in protobuf.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Numbered {
     pub(super) number: u32,
     /// Its name in Go, as in `ObjectMeta`.
     pub(super) go_name: String,
-    /// Its name in JSON; none if its own fields stand in its place.
+    /// Its name in JSON; `None` if its fields are inlined.
     pub(super) json: Option<String>,
     pub(super) is_pointer: bool,
     pub(super) omitted: Omitted,
@@ -69,19 +69,19 @@ pub(super) enum Omitted {
     Zero,
 }
 
-/// What Go says about a field that JSON knows by its name.
+/// The Go declaration of a field that has a name in JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// The type of its value.
     pub(super) go_type: String,
-    /// The embedded structs on the way to it, joined by dots.
+    /// The path of embedded structs that lead to the field, joined by dots.
     pub(super) inline: String,
     /// When it is left out of JSON.
     pub(super) omitted: Omitted,
 }
 
 impl Sources {
-    /// Finds out which release it is.
+    /// Finds the release of the sources.
     ///
     /// # Errors
     /// If Go cannot be run.
@@ -89,12 +89,12 @@ impl Sources {
         Ok(Self { release: list("k8s.io/kubernetes", "{{.Version}}")?, packages: BTreeMap::new() })
     }
 
-    /// The release, as in `v1.36.3`.
+    /// Returns the release, as in `v1.36.3`.
     pub(super) fn release(&self) -> &str {
         &self.release
     }
 
-    /// A field of a struct by its name in JSON.
+    /// Returns a field of a struct by its name in JSON.
     ///
     /// # Errors
     /// If there is no such struct or field.
@@ -103,7 +103,7 @@ impl Sources {
             .with_context(|| format!("{go_type} has no field for {json:?} in Go's sources"))
     }
 
-    /// What a named type is, as in `map[string]string`; none for a struct.
+    /// Returns the definition of a named type, as in `map[string]string`, or `None` for a struct.
     ///
     /// # Errors
     /// If its package cannot be read.
@@ -112,7 +112,8 @@ impl Sources {
         Ok(self.package(path)?.named.get(name).cloned())
     }
 
-    /// The fields of a struct that protobuf has; none if the type is no struct.
+    /// Returns the fields of a struct that have a number in protobuf, or `None` if the type is not
+    /// a struct.
     ///
     /// # Errors
     /// If its package cannot be read.
@@ -198,15 +199,16 @@ impl Package {
     }
 }
 
-/// What names mean in one file.
+/// The scope of names in one file.
 struct Scope<'a> {
     path: &'a str,
-    /// The paths of packages by the names that they have here.
+    /// The paths of the imported packages, by the names that they have in this file.
     imports: BTreeMap<&'a str, &'a str>,
 }
 
 impl Scope<'_> {
-    /// The field that a line inside of a struct declares, if it has a name in JSON.
+    /// Parses the declaration of a field inside of a struct. Returns `None` if it has no name in
+    /// JSON.
     fn field(&self, line: &str) -> Option<Field> {
         let line = line.trim();
         if line.starts_with("//") {
@@ -236,7 +238,7 @@ impl Scope<'_> {
         Some(Field { go_name: name.to_owned(), go_type, json, omitted, number })
     }
 
-    /// A type with the paths of packages in place of their names.
+    /// Replaces the name of the package in a type by its path.
     fn resolved(&self, go_type: &str) -> String {
         if let Some(rest) = go_type.strip_prefix('*') {
             return format!("*{}", self.resolved(rest));
@@ -260,7 +262,7 @@ impl Scope<'_> {
     }
 }
 
-/// The packages that a file imports, by the names that it gives them.
+/// Returns the packages that a file imports, by the names that it gives them.
 fn imports(text: &str) -> BTreeMap<&str, &str> {
     let head = text.lines().take_while(|line| !line.starts_with("type "));
     let quoted = head.filter_map(|line| {
@@ -273,13 +275,13 @@ fn imports(text: &str) -> BTreeMap<&str, &str> {
     quoted.collect()
 }
 
-/// The package and the name of a type.
+/// Splits a type into its package and its name.
 fn split(go_type: &str) -> Option<(&str, &str)> {
     let (path, name) = go_type.rsplit_once('.')?;
     (!path.starts_with(['*', '[']) && !path.starts_with("map[")).then_some((path, name))
 }
 
-/// The sources of a package that people wrote.
+/// Returns the source files of a package, without generated ones and tests.
 fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut files = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -294,7 +296,7 @@ fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(files)
 }
 
-/// The folder of a package of one of Kubernetes' modules, as in `k8s.io/api/core/v1`.
+/// Returns the folder of a package of one of Kubernetes' modules, as in `k8s.io/api/core/v1`.
 pub(super) fn folder(path: &str) -> Result<PathBuf> {
     let mut parts = path.splitn(3, '/');
     let (Some(host), Some(module), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
@@ -303,7 +305,7 @@ pub(super) fn folder(path: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(list(&format!("{host}/{module}"), "{{.Dir}}")?).join(rest))
 }
 
-/// What Go knows about a module.
+/// Runs `go list` for a module with a format.
 fn list(module: &str, format: &str) -> Result<String> {
     let mut go = Command::new("go");
     go.args(["list", "-m", "-f", format, module]).current_dir(crate_folder().join(MODULE));

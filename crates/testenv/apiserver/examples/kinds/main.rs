@@ -1,5 +1,5 @@
-//! Records the shapes of the built-in kinds, which fields they have and of which types, and the
-//! schemas that `OpenAPI` documents tell of them, for the API server.
+//! Records data about the built-in kinds for the API server: their shapes (which fields they have,
+//! and of which types), and the schemas in their `OpenAPI` documents.
 //!
 //! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of
 //! the file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver
@@ -7,8 +7,8 @@
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
 //! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
-//! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
-//! cluster, and is looked at each time.
+//! `src/protobuf/messages.txt` has the protobuf form of the same kinds ([`messages`]). It needs no
+//! cluster and is compared on every run.
 //!
 //! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run `cargo run -p
 //! windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`, the
@@ -65,7 +65,8 @@ fn main() -> Result<()> {
     options.settle(MESSAGES, &(comments(&read(MESSAGES)?) + &messages))
 }
 
-/// The whole new file of shapes: its comments, its kinds, and the types that these reach.
+/// Returns the whole new file of shapes: its comments, its kinds, and the types that these refer
+/// to.
 fn shapes(
     old: &str,
     kinds: &BTreeSet<(&str, &str)>,
@@ -85,7 +86,7 @@ fn shapes(
     Ok(text)
 }
 
-/// The whole new file of schemas.
+/// Returns the whole new file of schemas.
 fn schemas(kinds: &BTreeSet<(&str, &str)>, documents: &[Value]) -> Result<String> {
     let mut schemas = Schemas::default();
     for document in documents {
@@ -94,7 +95,7 @@ fn schemas(kinds: &BTreeSet<(&str, &str)>, documents: &[Value]) -> Result<String
     Ok(comments(&read(SCHEMAS)?) + &schemas.finish(kinds)?)
 }
 
-/// The comments at the head of a file.
+/// Returns the comments at the head of a file.
 fn comments(text: &str) -> String {
     text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
 }
@@ -105,7 +106,7 @@ fn read(file: &str) -> Result<String> {
 }
 
 impl Options {
-    /// Writes the files that a cluster knows, or compares them.
+    /// Writes or compares the files that need a cluster.
     fn settle_from(&self, cluster: &Cluster<'_>) -> Result<()> {
         let old = read(SHAPES)?;
         let sources = Sources::open()?;
@@ -122,7 +123,7 @@ impl Options {
         self.settle(SCHEMAS, &schemas(&kinds, &documents)?)
     }
 
-    /// Writes a file, or makes sure that it is as it should be.
+    /// Writes a file, or returns an error if its content differs.
     fn settle(&self, file: &str, new: &str) -> Result<()> {
         if self.record {
             fs::write(crate_folder().join(file), new)
@@ -142,7 +143,7 @@ struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// The `OpenAPI` documents of the versions of these kinds.
+    /// Returns the `OpenAPI` documents of the versions of these kinds.
     fn documents(&self, kinds: &BTreeSet<(&str, &str)>) -> Result<Vec<Value>> {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
         let document = |version: &str| {
@@ -152,7 +153,7 @@ impl Cluster<'_> {
         versions.into_iter().map(document).collect()
     }
 
-    /// The cluster's answer to a GET of `path`.
+    /// Returns the cluster's answer to a GET of `path`.
     fn get(&self, path: &str) -> Result<Value> {
         let mut kubectl = Command::new("kubectl");
         kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(["get", "--raw", path]);
@@ -177,13 +178,13 @@ fn output_of(command: &mut Command) -> Result<String> {
         .with_context(|| format!("the output of {command:?} is not UTF-8"))
 }
 
-/// The version and kind of a line that names a kind.
+/// Returns the version and kind of a line that names a kind.
 fn kind(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("kind ")?.split(' ');
     Some((words.next()?, words.next()?))
 }
 
-/// The version, kind and type of a line that names a kind.
+/// Returns the version, kind and type of a line that names a kind.
 fn kind_and_type(line: &str) -> Option<(&str, &str, &str)> {
     let (version, kind) = kind(line)?;
     Some((version, kind, line.split(' ').nth(3)?))

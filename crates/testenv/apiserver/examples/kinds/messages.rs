@@ -1,12 +1,11 @@
-//! The messages of protobuf: which number each field of a built-in kind has, and of which type it
-//! is.
+//! The protobuf messages of the built-in kinds: the number and type of each field.
 //!
 //! Numbers and types come from the `.proto` files that are published beside the Go sources. A
-//! `.proto` file does not say what a field is called in JSON, whether Go holds a pointer, and
-//! whether JSON has the field also where it is empty: that comes from the Go struct ([`Sources`]),
-//! whose fields have the same numbers.
+//! `.proto` file lacks the JSON name of a field, whether Go holds a pointer, and whether JSON has
+//! the field even if it is empty. These come from the Go struct ([`Sources`]), which has the same
+//! field numbers.
 //!
-//! The files are generated, and every one has the same form: a field is one line.
+//! The files are generated and all have the same form: a field is one line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +15,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::golang::{self, Numbered, Omitted, Sources};
 
-/// Types that are no structs in JSON, but texts, numbers, or anything; they have no names there.
+/// Types that are not structs in JSON, but texts, numbers, or any value. Their fields have no names
+/// in JSON.
 const SPECIAL: [&str; 10] = [
     "meta.v1.Time",
     "meta.v1.MicroTime",
@@ -30,7 +30,7 @@ const SPECIAL: [&str; 10] = [
     "apiextensions.v1.JSONSchemaPropsOrStringArray",
 ];
 
-/// What requests and answers consist of besides the kinds of `shapes.txt` and their lists.
+/// The parts of requests and answers besides the kinds of `shapes.txt` and their lists.
 const OTHERS: [(&str, &str, &str); 13] = [
     ("authentication.k8s.io/v1", "TokenRequest", "k8s.io.api.authentication.v1"),
     ("autoscaling/v1", "Scale", "k8s.io.api.autoscaling.v1"),
@@ -47,7 +47,7 @@ const OTHERS: [(&str, &str, &str); 13] = [
     ("v1", "WatchEvent", META),
 ];
 
-/// The package of what all groups share.
+/// The package of the types that all groups share.
 const META: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
 
 /// A field of a `.proto` file.
@@ -55,11 +55,11 @@ const META: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
 struct Field {
     name: String,
     number: u32,
-    /// As in `string`, `[]string`, `{}bytes`; messages with their package.
+    /// The type, as in `string`, `[]string`, `{}bytes`. Messages have their package.
     kind: String,
 }
 
-/// The messages of the packages that were read, by their full names.
+/// The messages of the packages read so far, by their full names.
 pub(super) struct Messages<'a> {
     sources: &'a mut Sources,
     packages: BTreeSet<String>,
@@ -68,10 +68,10 @@ pub(super) struct Messages<'a> {
     reached: BTreeSet<String>,
 }
 
-/// The text of the table: `kinds` are the version, kind and type of the built-in kinds.
+/// Returns the text of the table. `kinds` are the version, kind and type of the built-in kinds.
 ///
 /// # Errors
-/// If a source cannot be read, or says something that this program does not understand.
+/// If a source cannot be read or parsed.
 pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>) -> Result<String> {
     let mut messages = Messages {
         sources,
@@ -110,7 +110,7 @@ pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>)
 }
 
 impl Messages<'_> {
-    /// All messages that were reached.
+    /// Returns the text of all messages that are referred to.
     fn finish(mut self) -> Result<String> {
         let mut types = BTreeMap::new();
         while let Some(full) = self.waiting.pop_first() {
@@ -131,7 +131,7 @@ impl Messages<'_> {
             return Ok(text);
         }
         let Some(in_go) = self.sources.numbered(&go_type(full)?)? else {
-            // A list that Go has a name for is a message around a list in protobuf.
+            // A named list type of Go is a message around a list in protobuf.
             let [Field { number: 1, kind, .. }] = fields.as_slice() else {
                 bail!("Go has no such struct");
             };
@@ -148,7 +148,7 @@ impl Messages<'_> {
         Ok(text)
     }
 
-    /// A type as the table has it.
+    /// Returns a type as it is written in the table.
     fn shown(&mut self, kind: &str) -> Result<String> {
         for prefix in ["[]", "{}"] {
             if let Some(inner) = kind.strip_prefix(prefix) {
@@ -165,7 +165,7 @@ impl Messages<'_> {
         Ok(kind.to_owned())
     }
 
-    /// Notes that a message is to be written, and says what it is called.
+    /// Queues a message for the table, and returns its name there.
     fn reach(&mut self, full: &str) -> Result<String> {
         let (package, _) = full.rsplit_once('.').context("a message has a package")?;
         self.read(package)?;
@@ -188,7 +188,7 @@ impl Messages<'_> {
     }
 }
 
-/// A field of a type that JSON knows as something else: it has the name that protobuf gives it.
+/// Returns a field of a type that is not a struct in JSON, under its protobuf name.
 fn nameless(field: &Field) -> Numbered {
     let (mut go_name, mut json) = (field.name.clone(), field.name.clone());
     go_name[..1].make_ascii_uppercase();
@@ -197,13 +197,13 @@ fn nameless(field: &Field) -> Numbered {
         number: field.number,
         go_name: if go_name == "String" { "String_".to_owned() } else { go_name },
         json: Some(json),
-        // Whether there is a schema or none makes a difference.
+        // A missing schema differs from an empty one.
         is_pointer: field.kind.ends_with(".JSONSchemaProps"),
         omitted: Omitted::Never,
     }
 }
 
-/// One field of the table.
+/// Returns the line of a field in the table.
 fn line(field: &Numbered, kind: &str) -> Result<String> {
     let json = field.json.as_deref().unwrap_or(".");
     let mut text = format!(" {} {} {json} {kind}", field.number, field.go_name);
@@ -217,7 +217,7 @@ fn line(field: &Numbered, kind: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The messages of one file.
+/// Parses the messages of one file.
 fn messages(package: &str, text: &str) -> Result<BTreeMap<String, Vec<Field>>> {
     let mut messages = BTreeMap::new();
     let mut open: Option<(String, Vec<Field>)> = None;
@@ -226,7 +226,7 @@ fn messages(package: &str, text: &str) -> Result<BTreeMap<String, Vec<Field>>> {
             let name = name.trim_end_matches(" {").trim_end_matches(" {}");
             open = Some((format!("{package}.{name}"), Vec::new()));
         } else if line == "}" {
-            // Go writes fields in the order of their numbers.
+            // Go encodes fields in the order of their numbers.
             messages.extend(open.take().map(|(name, mut fields)| {
                 fields.sort_by_key(|field| field.number);
                 (name, fields)
@@ -243,7 +243,7 @@ fn messages(package: &str, text: &str) -> Result<BTreeMap<String, Vec<Field>>> {
     Ok(messages)
 }
 
-/// The field that a line declares.
+/// Parses the declaration of a field.
 fn field(package: &str, line: &str) -> Result<Field> {
     let (declaration, number) =
         line.trim_end_matches(';').split_once(" = ").context("it has no number")?;
@@ -263,13 +263,13 @@ fn field(package: &str, line: &str) -> Result<Field> {
     Ok(Field { name: name.to_owned(), number: number.parse()?, kind })
 }
 
-/// `core.v1.PodSpec`, of `k8s.io.api.core.v1.PodSpec`.
+/// Returns `core.v1.PodSpec` for `k8s.io.api.core.v1.PodSpec`.
 fn short(full: &str) -> String {
     let parts: Vec<&str> = full.split('.').collect();
     parts[parts.len().saturating_sub(3)..].join(".")
 }
 
-/// `k8s.io/api/core/v1.PodSpec`, of `k8s.io.api.core.v1.PodSpec`.
+/// Returns `k8s.io/api/core/v1.PodSpec` for `k8s.io.api.core.v1.PodSpec`.
 fn go_type(full: &str) -> Result<String> {
     let (package, name) = full.rsplit_once('.').context("it has no package")?;
     Ok(format!("{}.{name}", go_path(package)))

@@ -1,8 +1,8 @@
-//! From `OpenAPI` schemas to shapes, in the text that the API server reads.
+//! Converts `OpenAPI` schemas to shapes, in the text format that the API server reads.
 //!
-//! The head of `shapes.txt` describes the text. Types are called by the last parts of their names,
-//! as in `core.v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`; only those that a kind reaches are
-//! written.
+//! The head of `shapes.txt` describes the format. Types are named by the last parts of their full
+//! names, as in `core.v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`. Only types that a kind refers
+//! to, directly or indirectly, are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::golang::{Found, Omitted, Sources};
 
-/// Types that decode themselves, and what they are called in a shape.
+/// Types that decode themselves, and their names in a shape.
 const OPAQUE: &[(&str, &str)] = &[
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", "any"),
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray", "schemas"),
@@ -32,7 +32,7 @@ const OPAQUE: &[(&str, &str)] = &[
     ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "intstr"),
 ];
 
-/// What a later merge needs to know of a field: the name in `OpenAPI`, and the one in a shape.
+/// The extensions of a schema about merging: the name in `OpenAPI`, and the name in a shape.
 const MERGING: &[(&str, &str)] = &[
     ("x-kubernetes-list-type", "list"),
     ("x-kubernetes-list-map-keys", "keys"),
@@ -41,20 +41,20 @@ const MERGING: &[(&str, &str)] = &[
     ("x-kubernetes-patch-merge-key", "mergekey"),
 ];
 
-/// Shapes in the making.
+/// A collector of shapes.
 #[derive(Debug)]
 pub(super) struct Shapes {
     sources: Sources,
     /// The schemas of all documents, by their full names.
     schemas: BTreeMap<String, Value>,
-    /// The full names of the types to write, by their short ones.
+    /// The full names of the types to write, by their short names.
     reached: BTreeMap<String, String>,
-    /// Those of them that have not been looked at.
+    /// The types among these whose fields have not been read yet.
     waiting: BTreeSet<String>,
 }
 
 impl Shapes {
-    /// No shapes yet.
+    /// Creates a collector without shapes.
     pub(super) fn new(sources: Sources) -> Self {
         let (schemas, reached, waiting) = Default::default();
         Self { sources, schemas, reached, waiting }
@@ -63,7 +63,7 @@ impl Shapes {
     /// Adds the schemas of one document.
     ///
     /// # Errors
-    /// If it has none.
+    /// If the document has no schemas.
     pub(super) fn add_document(&mut self, document: &Value) -> Result<()> {
         let schemas = document["components"]["schemas"].as_object();
         let schemas = schemas.context("an OpenAPI document has no schemas")?;
@@ -72,15 +72,15 @@ impl Shapes {
         Ok(())
     }
 
-    /// Adds a kind, and says what its type is called.
+    /// Adds a kind, and returns the name of its type.
     ///
     /// # Errors
-    /// If no schema is of that kind.
+    /// If no schema belongs to that kind.
     pub(super) fn add_kind(&mut self, version: &str, kind: &str) -> Result<String> {
         let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
         let is_kind = |schema: &Value| {
             let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-            // Options that are common to all groups say that they are of every group.
+            // Options that all groups share list the kinds of all groups.
             kinds.is_some_and(|kinds| {
                 matches!(kinds.as_slice(), [one] if one["group"] == group
                     && one["version"] == version && one["kind"] == kind)
@@ -92,10 +92,10 @@ impl Shapes {
         self.reach(&full.clone())
     }
 
-    /// The text of all types that were reached.
+    /// Returns the text of all types that are referred to.
     ///
     /// # Errors
-    /// If a schema is of a form that shapes do not have.
+    /// If shapes cannot express a schema.
     pub(super) fn finish(mut self) -> Result<String> {
         let mut types = BTreeMap::new();
         while let Some(full) = self.waiting.pop_first() {
@@ -105,7 +105,7 @@ impl Shapes {
         Ok(types.into_values().collect())
     }
 
-    /// A type with its fields.
+    /// Returns the text of a type with its fields.
     fn object(&mut self, full: &str) -> Result<String> {
         let schema = self.schemas.get(full).cloned().context("it is in no document")?;
         let go_type = go_type(full)?;
@@ -132,7 +132,7 @@ impl Shapes {
         Ok(text)
     }
 
-    /// The shape of a value.
+    /// Returns the shape of a value.
     fn shape(&mut self, schema: &Value, go_type: &str) -> Result<String> {
         let go_type = go_type.trim_start_matches('*');
         if let Some(full) = reference(schema) {
@@ -163,7 +163,7 @@ impl Shapes {
         }
     }
 
-    /// The name of a list or map, as it stands in a shape, and what it is.
+    /// Returns the prefix of a list or map for its shape, and the definition of its type.
     fn unnamed(&mut self, go_type: &str) -> Result<(String, String)> {
         Ok(match self.sources.definition(go_type)? {
             Some(definition) => (format!("{}=", shown(go_type)), definition),
@@ -171,7 +171,7 @@ impl Shapes {
         })
     }
 
-    /// Notes that a type is to be written, and says what it is called.
+    /// Queues a type, and returns its short name.
     fn reach(&mut self, full: &str) -> Result<String> {
         let name = short(full);
         match self.reached.insert(name.clone(), full.to_owned()) {
@@ -184,8 +184,8 @@ impl Shapes {
     }
 }
 
-/// Whether JSON has the field also where nobody gave it: Go leaves out what is empty, and takes no
-/// struct for empty.
+/// Returns whether JSON always has the field, even if it was never set: `omitempty` leaves out
+/// empty values, and a struct never counts as empty.
 fn is_always_there(found: &Found, shape: &str) -> bool {
     let is_struct = found.go_type.contains('.') && !shape.contains(['=', '[', '{']);
     match found.omitted {
@@ -195,13 +195,13 @@ fn is_always_there(found: &Found, shape: &str) -> bool {
     }
 }
 
-/// The full name of the type that a schema refers to, be it directly or with a default beside it.
+/// Returns the full name of the type that a schema refers to, directly or with a default beside it.
 fn reference(schema: &Value) -> Option<&str> {
     let direct = schema["$ref"].as_str();
     direct.or_else(|| schema["allOf"][0]["$ref"].as_str())?.strip_prefix("#/components/schemas/")
 }
 
-/// The words about merging that stand behind a field or a type.
+/// Returns the merge rules of a field or a type, as they are appended to its line.
 fn merging(schema: &Value) -> String {
     let mut words = String::new();
     for (long, short) in MERGING {
@@ -217,23 +217,23 @@ fn merging(schema: &Value) -> String {
     words
 }
 
-/// A scalar, with the name of its type where that is another.
+/// Returns a scalar, with the name of its Go type if that differs.
 fn named(scalar: &str, go_type: &str) -> String {
     if go_type == scalar { scalar.to_owned() } else { format!("{}={scalar}", shown(go_type)) }
 }
 
-/// A type as Go shows it: with the last part of its package's path.
+/// Returns a type as Go prints it: with the last part of its package's path.
 fn shown(go_type: &str) -> &str {
     go_type.rsplit('/').next().unwrap_or(go_type)
 }
 
-/// `core.v1.PodSpec`, of `io.k8s.api.core.v1.PodSpec`.
+/// Returns `core.v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`.
 fn short(full: &str) -> String {
     let parts: Vec<&str> = full.split('.').collect();
     parts[parts.len().saturating_sub(3)..].join(".")
 }
 
-/// `k8s.io/api/core/v1.PodSpec`, of `io.k8s.api.core.v1.PodSpec`.
+/// Returns `k8s.io/api/core/v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`.
 fn go_type(full: &str) -> Result<String> {
     let rest = full.strip_prefix("io.k8s.").context("it is not a type of Kubernetes")?;
     let (package, name) = rest.rsplit_once('.').context("it has no package")?;

@@ -1,8 +1,8 @@
-//! The schemas of the built-in kinds as the real server publishes them, in the text that the API
-//! server reads.
+//! The schemas of the built-in kinds as the real server publishes them, in the text format that the
+//! API server reads.
 //!
-//! The head of `schemas.txt` describes the text. A schema is in it if one of the kinds of
-//! `shapes.txt`, its list, or one of [`MORE`] reaches it.
+//! The head of `schemas.txt` describes the format. The file contains the schemas of the kinds of
+//! `shapes.txt`, of their lists, and of [`MORE`], with all schemas that these refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-/// Types that no kind reaches, and that operations refer to.
+/// Types that no kind refers to, but operations do.
 const MORE: &[&str] = &[
     "io.k8s.api.authentication.v1.TokenRequest",
     "io.k8s.api.core.v1.Binding",
@@ -21,21 +21,22 @@ const MORE: &[&str] = &[
     "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
 ];
 
-/// Actions whose parameters are recorded.
+/// The actions that are recorded with their parameters.
 const ACTIONS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "post", "put"];
 
-/// What the parameters of subresources that do not exist here are called; they are left out.
+/// Parameters are left out if their path contains one of these: subresources that this server does
+/// not have.
 const LEFT_OUT: &[&str] = &["/log", "/proxy"];
 
-/// Where a kind is told in a schema.
+/// The extension of a schema that names its kind.
 const KIND: &str = "x-kubernetes-group-version-kind";
 
-/// Schemas in the making.
+/// A collector of schemas.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     /// The schemas of all documents, by their full names.
     all: BTreeMap<String, Value>,
-    /// The parameters of operations, by their names; `fieldManager/patch` is that of patches.
+    /// The parameters of operations, by their names; `fieldManager/patch` is the one of patches.
     parameters: BTreeMap<String, Value>,
 }
 
@@ -58,7 +59,7 @@ impl Schemas {
         Ok(())
     }
 
-    /// The whole text behind the head; `kinds` are versions and kinds.
+    /// Returns the whole text after the head. `kinds` are versions and kinds.
     ///
     /// # Errors
     /// If a schema is missing.
@@ -89,7 +90,7 @@ impl Schemas {
         for (name, schema) in reached {
             let mut head = schema.as_object().cloned().context("a schema is no object")?;
             let properties = head.remove("properties");
-            // Options say that they are of all groups that use them, which depends on the document.
+            // Options list all groups that use them, which depends on the document.
             if name.ends_with(".DeleteOptions") {
                 head.remove(KIND);
             }
@@ -107,7 +108,7 @@ impl Schemas {
         Ok(text)
     }
 
-    /// The schemas that these ones need, they themselves among them.
+    /// Returns the root schemas and all schemas that they refer to, directly or indirectly.
     fn reach<'a>(
         &'a self,
         roots: impl Iterator<Item = &'a str>,
@@ -142,7 +143,7 @@ impl Schemas {
         }
         for (is_patch, parameter) in found {
             let name = parameter["name"].as_str().unwrap_or_default();
-            // The description names the kind.
+            // The description of this parameter names the kind, so it is not shared.
             if name == "name" {
                 continue;
             }
@@ -152,7 +153,7 @@ impl Schemas {
     }
 }
 
-/// Properties that several schemas have, and the numbers that stand for them.
+/// Returns the properties that several schemas have in common, with their numbers.
 fn shared<'a>(schemas: impl Iterator<Item = &'a &'a Value>) -> BTreeMap<String, usize> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for schema in schemas {

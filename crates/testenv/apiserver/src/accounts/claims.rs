@@ -1,28 +1,28 @@
-//! What a service account token says.
+//! The claims of a service account token.
 
 use serde_json::{Map, Value, json};
 
 use crate::user::User;
 
-/// Who issues tokens, and whom they are for unless they say otherwise: this server.
+/// The issuer of tokens, and their default audience: this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// The claims of a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(crate) audiences: Vec<String>,
-    /// Seconds since 1970, as all times here.
+    /// In seconds since 1970, as all times here.
     pub(crate) issued: i64,
     pub(crate) not_before: i64,
     pub(crate) expires: i64,
-    /// When clients that still use the token should be told.
+    /// When the server should begin to warn clients that still use the token.
     pub(crate) warn_after: Option<i64>,
     pub(crate) id: String,
     pub(crate) namespace: String,
     pub(crate) account: Reference,
     pub(crate) pod: Option<Reference>,
     pub(crate) secret: Option<Reference>,
-    /// What the token is bound to, or where its pod runs.
+    /// The node that the token is bound to, or that its pod runs on.
     pub(crate) node: Option<Reference>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Reference {
 }
 
 impl Claims {
-    /// The payload of the token, in the order of the names of its fields.
+    /// Returns the payload of the token, with its fields sorted by name.
     pub(crate) fn payload(&self) -> Value {
         let mut kubernetes = Map::new();
         kubernetes.insert("namespace".into(), self.namespace.as_str().into());
@@ -61,7 +61,7 @@ impl Claims {
         })
     }
 
-    /// The claims of a payload that this server signed.
+    /// Reads the claims from a payload that this server signed.
     pub(crate) fn read(payload: &Value) -> Self {
         let number = |field: &str| payload[field].as_i64().unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -82,9 +82,10 @@ impl Claims {
         }
     }
 
-    /// What the token ends with: the word for it in messages, the plural, and which one.
+    /// Returns the objects that the token is bound to: the kind as messages name it, the plural,
+    /// and the object. The token is not valid without them.
     pub(super) fn bound(&self) -> impl Iterator<Item = (&'static str, &'static str, &Reference)> {
-        // The node of a pod is only told of.
+        // The node of a pod is only informative.
         let node = self.node.as_ref().filter(|_| self.pod.is_none());
         [
             ("secret", "secrets", self.secret.as_ref()),
@@ -95,7 +96,7 @@ impl Claims {
         .filter_map(|(kind, plural, reference)| Some((kind, plural, reference?)))
     }
 
-    /// The user that the token stands for.
+    /// Returns the user of the token.
     pub(crate) fn user(&self) -> User {
         let mut user = User::service_account(&self.namespace, &self.account.name);
         user.uid.clone_from(&self.account.uid);
@@ -130,7 +131,7 @@ impl Reference {
     }
 }
 
-/// The texts of a list.
+/// Returns the strings of a list.
 pub(super) fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.filter_map(Value::as_str).map(str::to_owned).collect()

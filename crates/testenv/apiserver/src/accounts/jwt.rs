@@ -8,17 +8,17 @@ use ring::digest::{Context, SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-/// What a signature that is wrong is called by the library that the real server uses.
+/// The error for an invalid signature, from the library that the real server uses.
 const BAD_SIGNATURE: &str = "go-jose/go-jose: error in cryptographic primitive";
 
 /// A key that signs tokens and checks signatures.
 pub(super) struct Key {
     pair: Ed25519KeyPair,
-    /// The first part of every token: the algorithm, and which key it was.
+    /// The first part of every token: the algorithm and the id of the key.
     header: String,
 }
 
-/// Keys are secrets.
+/// Keys are secrets and are not shown.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
@@ -26,7 +26,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of a server with this seed.
+    /// Derives the key from the seed of the server.
     pub(super) fn from_seed(seed: u64) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(b"windlass service account key");
@@ -39,14 +39,14 @@ impl Key {
         Self { pair, header: URL_SAFE_NO_PAD.encode(header) }
     }
 
-    /// A token that says this.
+    /// Returns a signed token with this payload.
     pub(super) fn sign(&self, payload: &Value) -> String {
         let signed = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(payload.to_string()));
         let signature = URL_SAFE_NO_PAD.encode(self.pair.sign(signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    /// What a token says, if this key signed it.
+    /// Returns the payload of a token that this key signed.
     pub(super) fn open(&self, token: &str) -> Result<Value, String> {
         let (signed, signature) = token.rsplit_once('.').unwrap_or_default();
         let header = signed.split('.').next().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// What a token says, whoever signed it.
+/// Returns the payload of a token without checking the signature.
 pub(super) fn payload(token: &str) -> Option<Value> {
     let mut parts = token.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);

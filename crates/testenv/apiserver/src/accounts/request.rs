@@ -11,11 +11,11 @@ use crate::state::State;
 use crate::target::Target;
 use crate::write::create::fit_namespace;
 
-/// The group of the body, which is not that of the resource.
+/// The group of the body; it differs from that of the resource.
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 
-/// Bounds of `expirationSeconds`, and what it is if nobody says.
+/// Bounds and default of `expirationSeconds`.
 const SECONDS_MIN: i64 = 10 * 60;
 const SECONDS_MAX: i64 = 1 << 32;
 const SECONDS_DEFAULT: i64 = 60 * 60;
@@ -28,7 +28,7 @@ const MOUNTED_SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 type Object = Map<String, Value>;
 
-/// An object that a token can be bound to.
+/// The object that a token is bound to. All fields are `None` if there is none.
 struct Bound {
     pod: Option<Reference>,
     secret: Option<Reference>,
@@ -36,7 +36,7 @@ struct Bound {
 }
 
 impl State {
-    /// Answers a request for a token of the account that `target` names.
+    /// Issues a token for the account that `target` names, and returns the completed request.
     pub(crate) fn issue_token(
         &mut self,
         target: &Target,
@@ -133,7 +133,7 @@ impl State {
         Ok(bound)
     }
 
-    /// The node that a pod is on. It is told of even if it is not there.
+    /// Returns the node that a pod is on. It need not exist.
     fn node_of(&self, name: &str) -> Option<Reference> {
         let node = self.core_object("nodes", "", name).unwrap_or_default();
         let uid = text(&node, "uid").to_owned();
@@ -153,7 +153,7 @@ impl State {
     }
 }
 
-/// A body that names an account names the one of the path.
+/// Checks that a body that names an account names the one in the path.
 fn check_place(target: &Target, request: &mut Object) -> Result<(), Failure> {
     fit_namespace(target, request)?;
     let given = text(request, "name");
@@ -175,7 +175,7 @@ fn check_seconds(seconds: i64) -> Result<(), Failure> {
     Err(Failure::invalid(GROUP, KIND, "", &[error]))
 }
 
-/// Fills in what the request leaves out.
+/// Fills in the fields that the request leaves out.
 fn complete(request: &mut Object, target: &Target, uid: &str, now: &str) {
     request.insert("kind".into(), KIND.into());
     request.insert("apiVersion".into(), format!("{GROUP}/v1").into());

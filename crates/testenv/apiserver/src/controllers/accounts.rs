@@ -1,5 +1,5 @@
-//! Every namespace has a service account called `default`, if the server creates them. On a real
-//! cluster kube-controller-manager does.
+//! Creates the service account `default` in every namespace, if the server is configured to. On a
+//! real cluster kube-controller-manager does this.
 
 use serde_json::{Map, json};
 
@@ -10,7 +10,7 @@ use crate::state::{State, Touched};
 use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 
-/// The account of pods that name none.
+/// The account of pods that name no account.
 const DEFAULT: &str = "default";
 
 impl State {

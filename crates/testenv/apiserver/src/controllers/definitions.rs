@@ -1,5 +1,5 @@
-//! A custom resource definition becomes a kind, says so in its conditions, and takes its objects
-//! with it.
+//! Serves the kinds of custom resource definitions, sets their conditions, and deletes their
+//! objects with them.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl State {
         }
     }
 
-    /// One step further: names accepted, then established, then served as it is declared now.
+    /// Takes one step: accepts the names, then serves the kind and sets `Established`.
     fn establish(&mut self, definitions: &Registered, key: &Key, crd: &Map<String, Value>) {
         let now = self.clock.now();
         let Some(kind) = crd::kind_of(crd) else { return };
@@ -53,9 +53,9 @@ impl State {
         });
     }
 
-    /// Serves the kind as it is declared now. Of one that was served otherwise before, the watches
-    /// end and the objects get what is newly defaulted in the version that they are in, without a
-    /// new resource version: real servers do both as they read.
+    /// Serves the kind as its definition declares it now. If the kind was already served in another
+    /// form, its watches end, and its objects get the new defaults of the version that they are
+    /// stored in, without a new resource version: real servers do both on reading.
     fn serve(&mut self, key: &Key, kind: Kind, crd: &Map<String, Value>) {
         let spec = crd.get("spec").cloned().unwrap_or_default();
         if self.served.get(key.name()) == Some(&spec) {
@@ -79,7 +79,8 @@ impl State {
         });
     }
 
-    /// Definitions of a group whose names were refused may have them now.
+    /// Looks again at the definitions of a group whose names were refused, as the names may be free
+    /// now.
     fn reconsider(&mut self, definitions: &Registered, group: &str) {
         let refused = self.store.objects(definitions.storage, "").filter(|(key, crd)| {
             key.name().split_once('.').is_some_and(|(_, of)| of == group)
@@ -90,7 +91,7 @@ impl State {
         self.touched.extend(refused.into_iter().map(|key| Touched { kind, key, removed: None }));
     }
 
-    /// Which of the names no other kind of the group has, and the last conflict.
+    /// Returns the names that no other kind of the group has, and the last conflict.
     fn accepted_names(&self, kind: &Kind) -> Names {
         let group = self
             .registry
@@ -124,7 +125,7 @@ impl State {
         names
     }
 
-    /// Deletes the objects of a definition that is being deleted; the last one takes it along.
+    /// Deletes the objects of a definition that is being deleted, and then releases the definition.
     fn clean_up(&mut self, definitions: &Registered, key: &Key, crd: &Map<String, Value>) {
         if !finalizers(crd).contains(&CRD_CLEANUP) {
             return;
@@ -150,14 +151,14 @@ impl State {
         self.rewrite(definitions, key, |crd| set_finalizers(crd, &left));
     }
 
-    /// The definition is gone, and so is its kind, with what is left of it.
+    /// Removes the kind of a definition that is gone, with its remaining objects.
     fn withdraw(&mut self, definitions: &Registered, key: &Key) {
         self.served.remove(key.name());
         let Some((plural, group)) = key.name().split_once('.') else { return };
         let kind =
             self.registry.by_plural(group, plural).filter(|kind| !kind.is_builtin()).cloned();
         if let Some(kind) = kind {
-            // Somebody took the finalizer away before the objects were gone.
+            // The finalizer was removed before the objects were gone.
             let keys: Vec<Key> =
                 self.store.objects(kind.storage, "").map(|(key, _)| key.clone()).collect();
             for key in &keys {
@@ -170,7 +171,7 @@ impl State {
     }
 }
 
-/// The names of a definition, checked against those of the others.
+/// The names of a definition, checked against those of the other kinds.
 struct Names {
     accepted: Map<String, Value>,
     conflict: Option<(&'static str, String)>,

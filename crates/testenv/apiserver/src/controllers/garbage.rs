@@ -1,13 +1,13 @@
 //! Garbage collection by owner references, as kube-controller-manager does it.
 //!
 //! * An object whose owners are all gone is deleted.
-//! * Of several owners, references to those that are gone are dropped.
-//! * An owner that is deleted in the foreground waits for the dependents that block it, which go
-//!   first.
-//! * An owner that is deleted as an orphan's parent waits until no dependent refers to it.
+//! * If an object has several owners, references to those that are gone are dropped.
+//! * An owner that is deleted in the foreground waits until the dependents that block it are
+//!   deleted.
+//! * An owner that is deleted with the policy `Orphan` waits until no dependent refers to it.
 //!
-//! It either does all that there is to do, or one step at a time, when it is told to. So a test can
-//! act between two steps, as the controllers of a real cluster do.
+//! The collector either runs to the end, or takes one step at a time on request. So a test can act
+//! between two steps, as the controllers of a real cluster do.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -21,23 +21,24 @@ use crate::object::Key;
 use crate::state::{State, Touched};
 use crate::write::delete::{DeleteOptions, FOREGROUND, ORPHAN};
 
-/// The owners of an object, by what they are doing.
+/// The owners of an object, by their state.
 #[derive(Debug, Default)]
 struct Standing {
-    /// They are there to stay, or at least do not wait for this object.
+    /// At least one owner exists and does not wait for this object to be deleted.
     solid: bool,
-    /// They wait for this object to go.
+    /// The uids of owners that wait for this object to be deleted.
     waiting: Vec<String>,
-    /// They do not exist.
+    /// The uids of owners that do not exist.
     dangling: Vec<String>,
-    /// It cannot be told: nobody knows the kind, or something without a namespace refers into one.
+    /// An owner cannot be looked up: its kind is unknown, or it is namespaced and the object is
+    /// not.
     unclear: bool,
 }
 
-/// Whether the collector goes on after what it did: by step, it does not.
+/// Whether the collector continues after a step; it stops if it works by step.
 type Pace = ControlFlow<()>;
 
-/// What looking for an owner gave.
+/// The result of looking up an owner.
 enum Sought {
     Found(Map<String, Value>),
     Absent,
@@ -45,7 +46,7 @@ enum Sought {
 }
 
 impl State {
-    /// Collects what a change has made garbage; by step, ends after the first step.
+    /// Collects the garbage that a change has left. By step, it stops after the first step.
     pub(super) fn settle_garbage(&mut self, kind: &Registered, touched: &Touched) -> Pace {
         if let Some(removed) = &touched.removed {
             for dependent in self.owners.dependents(&removed.uid) {
@@ -65,8 +66,8 @@ impl State {
 
     /// Takes the next step of a collector that works by step. Returns whether there was one.
     pub(crate) fn collect_step(&mut self) -> bool {
-        // What a change has led to is found from the state as it is now. So the change stays in the
-        // queue until it leads to nothing more.
+        // The consequences of a change are computed from the current state, so the change stays in
+        // the queue until it has none left.
         while let Some(touched) = self.uncollected.as_ref().and_then(|all| all.front().cloned()) {
             let kind = self.registry.by_id(touched.kind).cloned();
             if kind.is_some_and(|kind| self.settle_garbage(&kind, &touched).is_break()) {
@@ -78,7 +79,7 @@ impl State {
         false
     }
 
-    /// After a step.
+    /// Returns whether the collector may continue after a step.
     fn pace(&self) -> Pace {
         match self.uncollected {
             Some(_) => ControlFlow::Break(()),
@@ -86,7 +87,7 @@ impl State {
         }
     }
 
-    /// Deletes an object that nobody owns any more, and drops references to owners that are gone.
+    /// Deletes an object if all its owners are gone, and drops references to owners that are gone.
     fn collect(&mut self, place: &ObjectId) -> Pace {
         let done = ControlFlow::Continue(());
         let Some((kind, object)) = self.at(place) else { return done };
@@ -110,7 +111,7 @@ impl State {
         } else if !deleting {
             let dependents = self.owners.dependents(text(&object, "uid"));
             let has_dependents = !dependents.is_empty();
-            // Two that wait for each other would wait for ever.
+            // Two objects that wait for each other would wait forever.
             let waits = |place: &ObjectId| {
                 self.at(place).is_some_and(|(_, dependent)| {
                     is_terminating(&dependent) && finalizers(&dependent).contains(&FOREGROUND)
@@ -134,7 +135,7 @@ impl State {
         done
     }
 
-    /// Goes on with the deletion of an object that waits for its dependents.
+    /// Continues the deletion of an object that waits for its dependents.
     fn advance_deletion(&mut self, place: &ObjectId) -> Pace {
         let done = ControlFlow::Continue(());
         let Some((kind, object)) = self.at(place) else { return done };
@@ -166,7 +167,7 @@ impl State {
         done
     }
 
-    /// Dependents that keep their owner from going.
+    /// Returns the dependents that block the deletion of their owner.
     fn blocking(&self, uid: &str) -> Vec<ObjectId> {
         let mut dependents = self.owners.dependents(uid);
         dependents.retain(|place| {
@@ -201,8 +202,8 @@ impl State {
         standing
     }
 
-    /// Looks for an owner as the reference describes it: uid, kind and name must agree, and it must
-    /// be in the same namespace, or in none.
+    /// Looks up the owner of a reference: uid, kind and name must match, and it must be in the same
+    /// namespace or cluster-scoped.
     fn owner(&self, dependent: &Map<String, Value>, reference: &Value) -> Sought {
         let text_of = |field: &str| reference[field].as_str().unwrap_or_default();
         let (group, _) = text_of("apiVersion").split_once('/').unwrap_or(("", ""));

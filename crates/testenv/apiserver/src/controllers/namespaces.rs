@@ -1,4 +1,4 @@
-//! A deleted namespace is emptied, and goes when nothing is left in it.
+//! Empties a deleted namespace, and releases it when it has no objects left.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Who owns whom: the index that garbage collection needs, kept as objects change.
+//! The index of owners and dependents that garbage collection needs, updated with every write.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::fields::text;
 use crate::kinds::KindId;
 use crate::object::Key;
 
-/// An object, by where it is stored.
+/// The identity of an object: its kind and key.
 pub(crate) type ObjectId = (KindId, Key);
 
-/// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map
-/// shows.
+/// Objects by uid, and dependents by the uid of their owner. The iteration order of the hash maps
+/// has no visible effect.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owners {
     by_uid: HashMap<String, ObjectId, RandomState>,
@@ -23,7 +23,7 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// An object was written.
+    /// Updates the index with an object that was stored.
     pub(crate) fn note(&mut self, kind: KindId, key: &Key, object: &Map<String, Value>) {
         let place = (kind, key.clone());
         let uid = text(object, "uid");
@@ -44,7 +44,7 @@ impl Owners {
         self.by_dependent.insert(place, owners);
     }
 
-    /// An object is gone; gives the uids of its owners.
+    /// Updates the index after an object was removed. Returns the uids of its owners.
     pub(crate) fn forget(&mut self, kind: KindId, key: &Key, uid: &str) -> Vec<String> {
         self.by_uid.remove(uid);
         self.disown(&(kind, key.clone()))
@@ -72,7 +72,7 @@ impl Owners {
     }
 }
 
-/// `metadata.ownerReferences`
+/// Returns `metadata.ownerReferences`.
 pub(crate) fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let list = object.get("metadata").and_then(|metadata| metadata.get("ownerReferences"));
     list.and_then(Value::as_array).into_iter().flatten()
@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever writes an object chooses the uids of its owners. With a fixed seed they could choose
-    /// many whose hashes collide.
+    /// Clients choose the uids in owner references. If the hash seed were fixed, a client could
+    /// choose many uids with colliding hashes.
     #[test]
     fn no_two_servers_hash_uids_alike() {
         let hash = || Owners::default().dependents.hasher().hash_one("a uid");

@@ -1,4 +1,4 @@
-//! Aggregated cluster roles are filled with the rules of the roles that they select.
+//! Fills aggregated cluster roles with the rules of the roles that they select.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::rbac::rule::GROUP;
 use crate::selector::object::selects;
 use crate::state::State;
 
-/// Rounds in which aggregated roles are filled. People aggregate in two or three steps; whoever
-/// builds a longer chain of roles waits for the next change of one.
+/// The maximum number of rounds. Two or three are usual; the rest of a longer chain of roles is
+/// filled after the next change of a cluster role.
 const ROUNDS_MAX: usize = 64;
 
 impl State {
-    /// Fills all aggregated roles, if a cluster role has changed since they were filled last.
+    /// Fills all aggregated roles, if a cluster role has changed since they were last filled.
     ///
-    /// One may select another, so it takes rounds. They go backwards: of the default roles, `admin`
-    /// selects `edit`, and that one `view`. As many rounds as there are roles are enough, unless
-    /// roles select each other in a circle: then rules may go round for ever, as they do on a real
-    /// cluster.
+    /// An aggregated role may select another one, so it takes rounds. A round runs backwards,
+    /// because of the default roles, `admin` selects `edit`, and `edit` selects `view`. As many
+    /// rounds as there are roles are enough, unless roles select each other in a circle: then the
+    /// rules may change forever, as on a real cluster.
     pub(super) fn aggregate_roles(&mut self) {
         let Some(names) = self.rbac.as_ref().and_then(|rbac| rbac.stale_aggregates()) else {
             return;
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    /// Whether the role was changed.
+    /// Fills one role. Returns whether it was changed.
     fn fill_role(&mut self, name: &str) -> bool {
         let Some(kind) = self.registry.by_plural(GROUP, "clusterroles").cloned() else {
             return false;
@@ -79,7 +79,7 @@ fn labels_of(role: &Stored) -> Value {
         .into()
 }
 
-/// What an aggregated role selects. A selector that is invalid selects nothing.
+/// Returns the selectors of an aggregated role. An invalid selector selects nothing.
 fn selectors(role: &Map<String, Value>) -> Vec<Value> {
     let list = role.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors"));
     list.and_then(Value::as_array).cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Validation of a `CustomResourceDefinition`, with the paths and words of the real server.
+//! Validation of a `CustomResourceDefinition`, with the paths and messages of the real server.
 //!
 //! The real server moves what all versions have in common (schema, subresources, columns,
 //! selectable fields) to the top of the definition before it validates, so that an error in the
@@ -19,8 +19,8 @@ use names::check_names;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Fills in what a definition may leave out: the singular, the kind of lists, and the conversion
-/// with the port of its Service.
+/// Sets the defaults of a definition: the singular, the list kind, the conversion, and the port of
+/// the conversion webhook's Service.
 pub(crate) fn default(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     let kind = text(&spec["names"], "kind").to_owned();
@@ -46,8 +46,7 @@ pub(crate) fn default(crd: &mut Value) {
     }
 }
 
-/// What is wrong with a definition that is created, metadata included; [`default`] has been there
-/// before.
+/// Validates a new definition and its metadata. [`default`] must have run before.
 pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     let required =
         format!("{}.{}", text(&crd["spec"]["names"], "plural"), text(&crd["spec"], "group"));
@@ -60,7 +59,7 @@ pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
         wrong
     });
     check_spec(&crd["spec"], &mut errors);
-    // The real server notes the first storage version as stored before it validates.
+    // The real server adds the storage version to `status.storedVersions` before it validates.
     let storage = versions(&crd["spec"]).iter().find(|version| is_true(version, "storage"));
     let stored: Vec<&str> = storage.map(|version| text(version, "name")).into_iter().collect();
     check_stored_versions(&crd["spec"], &stored, &mut errors);
@@ -69,9 +68,8 @@ pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with an update of a definition, in the part that the real server does for this
-/// kind alone: the caller puts [`metadata::validate_update_common`] before it. The status is the
-/// old one.
+/// Validates an update of a definition. This is only the part that is specific to definitions: the
+/// caller runs [`metadata::validate_update_common`] first. An update keeps the old status.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = metadata::validate_update(&new["metadata"], &old["metadata"]);
     let (spec, old_spec) = (&new["spec"], &old["spec"]);
@@ -119,7 +117,7 @@ fn is_established(crd: &Value) -> bool {
     conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
 }
 
-/// What all versions say alike at `name`, if they do.
+/// Returns the value at `name` if it is the same in all versions.
 fn shared<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {
     let (first, others) = versions(spec).split_first()?;
     others.iter().all(|version| version[name] == first[name]).then(|| &first[name])
@@ -175,7 +173,7 @@ fn check_group_and_scope(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The versions as a whole: unique names, one of them stored.
+/// Checks the list of versions: names are unique, and exactly one is the storage version.
 fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     let versions = versions(spec);
     let repeats = (1..versions.len()).any(|index| {
@@ -189,7 +187,7 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
         let detail = "must have exactly one version marked as storage version";
         errors.push(FieldError::invalid_as("spec.versions", &render(spec), detail));
     }
-    // Internally the first version has a field of its own.
+    // The real server's internal type has a field of its own for the first version.
     let first = versions.first().map_or("", |version| text(version, "name"));
     let wrong = metadata::names::dns1035_label(first);
     if !first.is_empty() && !wrong.is_empty() {
@@ -197,8 +195,8 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The versions as Go writes the structs that it holds them in. What versions do not share is
-/// written as JSON has it, which is close but not the same.
+/// Renders the versions as Go prints its internal structs. Fields that the versions do not share
+/// are written as plain JSON, which is close but not the same.
 fn render(spec: &Value) -> String {
     let Some(versions) = spec["versions"].as_array() else { return "null".to_owned() };
     let own = |version: &Value, name: &str| {
@@ -253,7 +251,7 @@ fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
 
 fn check_webhook(webhook: &Value, errors: &mut Vec<FieldError>) {
     let client = &webhook["clientConfig"];
-    // The real server holds both fields beside the strategy.
+    // The internal type of the real server has both fields beside the strategy.
     let path = "spec.conversion.webhookClientConfig";
     let url = client["url"].as_str();
     match (url, client["service"].is_object()) {
@@ -272,7 +270,7 @@ fn check_webhook(webhook: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A version in which objects may be stored stays, and the storage version is one of them.
+/// Checks that all stored versions are still declared, and that the storage version is among them.
 fn check_stored_versions(spec: &Value, stored: &[&str], errors: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
     if stored.is_empty() {
@@ -301,7 +299,7 @@ fn check_stored_versions(spec: &Value, stored: &[&str], errors: &mut Vec<FieldEr
     }
 }
 
-/// The groups of the Kubernetes community need an approval, or the word that there is none.
+/// Checks that groups of the Kubernetes community have the approval annotation.
 fn check_approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let group = text(&crd["spec"], "group");
     let protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {

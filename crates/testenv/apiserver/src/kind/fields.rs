@@ -1,15 +1,16 @@
-//! Field selectors: which labels a kind knows, and what value an object has under one.
+//! Field selectors: which fields a kind can be selected by, and the value of an object's field.
 //!
-//! A label is checked and translated to the stored name once per request ([`Kind::field_label`]);
-//! the value is read for each object in its stored form ([`Kind::field_value`]). Both say what the
-//! real server says, down to its three wordings of "unknown label".
+//! A field label is checked and translated to its stored name once per request
+//! ([`Kind::field_label`]). The value is read for each object in its stored form
+//! ([`Kind::field_value`]). Both follow the real server, down to its three wordings of "unknown
+//! label".
 
 use serde_json::Value;
 
 use super::{Kind, Origin, Version};
 
 impl Kind {
-    /// The stored name of a label of this version, or the message of the 400 that answers it.
+    /// Returns the stored name of a label of this version, or the message of the 400 for it.
     pub(crate) fn field_label(&self, version: &Version, label: &str) -> Result<String, String> {
         if label == "metadata.name"
             || (label == "metadata.namespace" && self.selects_by_namespace(version))
@@ -32,7 +33,7 @@ impl Kind {
         Ok(rest.map_or_else(|| first.to_owned(), |rest| format!("{first}.{rest}")))
     }
 
-    /// The value that a stored object has under a label that [`Kind::field_label`] returned.
+    /// Returns the value of a stored object's field; `label` comes from [`Kind::field_label`].
     pub(crate) fn field_value(&self, object: &Value, label: &str) -> String {
         if self.origin == Origin::BuiltIn {
             match (self.kind.as_str(), label) {
@@ -57,13 +58,13 @@ impl Kind {
         text(at(object, label))
     }
 
-    /// Whether `metadata.namespace` can be selected by. Kinds with labels of their own, and custom
-    /// kinds, know it only if they live in a namespace; all others do not look.
+    /// Returns whether `metadata.namespace` can be selected by. Kinds with selectable fields of
+    /// their own, and custom kinds, support it only if they are namespaced; all others always do.
     fn selects_by_namespace(&self, version: &Version) -> bool {
         self.namespaced || (self.origin == Origin::BuiltIn && version.selectable.is_empty())
     }
 
-    /// What the real server says about a label that the kind does not know.
+    /// Returns the real server's message for an unknown label.
     fn unknown_label(&self, version: &Version, label: &str) -> String {
         if self.origin == Origin::BuiltIn && version.selectable.is_empty() {
             format!(
@@ -77,12 +78,12 @@ impl Kind {
     }
 }
 
-/// The value at a dotted path.
+/// Returns the value at a dotted path.
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |value, name| value.get(name))
 }
 
-/// A scalar as the text that a selector compares with; nothing is the empty text.
+/// Returns a scalar as the text that a selector compares with. A missing value is the empty text.
 fn text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -91,7 +92,7 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// A number, which is zero if it is not there.
+/// Returns a number as text. A missing number is zero.
 fn count(value: Option<&Value>) -> String {
     value.and_then(Value::as_i64).unwrap_or_default().to_string()
 }

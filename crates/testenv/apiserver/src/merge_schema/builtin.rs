@@ -1,5 +1,4 @@
-//! How the fields of built-in kinds merge in server-side apply, and what an object of theirs is at
-//! its emptiest.
+//! Merge rules of the fields of built-in kinds, and the empty objects of these kinds.
 
 use serde_json::{Map, Value};
 
@@ -9,15 +8,15 @@ use crate::kinds::shape::table::{
     Field as Member, Listing, Merging, OBJECT_META, Shape, TABLE, Table, Type,
 };
 
-/// How values of a built-in type, or of a field of one, merge.
+/// The merge rules of a built-in type, or of a field of one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuiltInMergeSchema {
     of: Of,
-    /// What the field says that is here, if it is one.
+    /// The rules that the field adds to those of its type, if this is a field.
     merging: Option<&'static Merging>,
 }
 
-/// What is at a place.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Type(&'static Type),
@@ -25,21 +24,21 @@ enum Of {
 }
 
 impl BuiltInMergeSchema {
-    /// Whole objects of a kind in one of its versions.
+    /// Returns the rules of whole objects of a kind in one of its versions.
     pub(crate) fn of_kind(kind: &Kind, version: &str) -> Option<Self> {
         let table: &'static Table = &TABLE;
         let name = table.kind(&kind.api_version(version), &kind.kind)?;
         Some(Self { of: Of::Type(table.get(name)), merging: None })
     }
 
-    /// The metadata of any object.
+    /// Returns the rules of the metadata of any object.
     pub(crate) fn metadata() -> Self {
         let table: &'static Table = &TABLE;
         Self { of: Of::Type(table.get(OBJECT_META)), merging: None }
     }
 
-    /// What Go has for an object to which nothing was given: structs that are in it and not only
-    /// pointed to.
+    /// Returns what Go encodes for an object without any values: it has the structs that are
+    /// embedded by value, and not those behind pointers.
     pub(crate) fn empty_object(kind: &Kind, version: &str) -> Value {
         match Self::of_kind(kind, version) {
             Some(Self { of: Of::Type(of), .. }) => empty(of),
@@ -58,7 +57,7 @@ impl BuiltInMergeSchema {
                 Some(Listing::Set) => Form::Set,
                 Some(Listing::Keyed(_)) => Form::Keyed,
             },
-            // A `RawExtension` is one value to server-side apply, whatever it holds.
+            // Server-side apply treats a `RawExtension` as one value, whatever it contains.
             Of::Shape(Shape::Any) => Form::Leaf,
             Of::Shape(shape) if is_open(shape) => MergeSchema::Open.form(value),
             Of::Shape(_) => Form::Leaf,
@@ -124,12 +123,12 @@ impl BuiltInMergeSchema {
     }
 }
 
-/// Whether a value has no type.
+/// Returns whether a value has no type.
 fn is_open(shape: &Shape) -> bool {
     matches!(shape, Shape::Any | Shape::Schemas | Shape::SchemaOrBool | Shape::SchemaOrTexts)
 }
 
-/// What a field is where it is left out. Those that Go always writes are then empty.
+/// Returns the value of a missing field. Fields that Go always writes are then empty.
 fn default(member: &'static Member) -> Option<Value> {
     match (member.default, &member.shape) {
         (Some(text), _) => Some(text.into()),
@@ -140,7 +139,8 @@ fn default(member: &'static Member) -> Option<Value> {
     }
 }
 
-/// A struct to which nothing was given. Types go in circles only through pointers, lists and maps.
+/// Returns an empty struct. This ends: types contain themselves only through pointers, lists and
+/// maps.
 fn empty(of: &Type) -> Value {
     let always = of.fields.iter().filter(|member| member.always);
     let value = |member: &Member| match &member.shape {

@@ -1,4 +1,4 @@
-//! How the fields of custom resources merge in server-side apply, as their schema says.
+//! Merge rules of the fields of custom resources, as defined by their schema.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::{Expected, Field, Form, Key, MergeSchema};
 use crate::schema::node::{Additional, ListKind, MapKind, Node};
 use crate::schema::value_type::Type;
 
-/// How values of one node of a schema merge.
+/// The merge rules of one node of a schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CustomMergeSchema<'a> {
     node: &'a Node,
-    /// Whether it is a whole object, be it the resource or one inside of it.
+    /// Whether the node is a whole object: the resource itself, or an embedded resource.
     whole: bool,
-    /// Whether fields that are not declared are kept, here or on the way here.
+    /// Whether undeclared fields are kept, because this node or one above it says so.
     keeps: bool,
 }
 

@@ -1,7 +1,6 @@
-//! The forms that names, label keys and label values must have, and what to say when they have not.
-//!
-//! Each function returns one text per rule that is broken, none when the name is fine. Lengths are
-//! in bytes, though the real server calls them characters in the names of objects.
+//! The syntax of names, label keys and label values, and the messages about violations.
+//! Each function returns one message for each rule that is broken. Lengths are in bytes, although
+//! the real server calls them characters in the names of objects.
 
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -10,7 +9,7 @@ const KEY_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const KEY_TEXT: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
      an alphanumeric character";
 
-/// Which form the names of a kind must have.
+/// The syntax of the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
     /// Labels joined by dots, such as `example.com`; most kinds.
@@ -22,7 +21,7 @@ pub(crate) enum NameRule {
 }
 
 impl NameRule {
-    /// What is wrong with `name`.
+    /// Returns the errors of `name`.
     pub(crate) fn check(self, name: &str) -> Vec<String> {
         match self {
             Self::Subdomain => subdomain(name),
@@ -31,8 +30,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with `prefix` as the beginning of a generated name: a dash may stand at its
-    /// end.
+    /// Returns the errors of `prefix` as the beginning of a generated name. It may end with a dash.
     pub(crate) fn check_prefix(self, prefix: &str) -> Vec<String> {
         match self {
             Self::Path => path_segment_prefix(prefix),
@@ -41,7 +39,7 @@ impl NameRule {
     }
 }
 
-/// A lowercase RFC 1123 label.
+/// Checks a lowercase RFC 1123 label.
 pub(crate) fn label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, 63, "characters");
     if !is_label(name) {
@@ -59,7 +57,7 @@ pub(crate) fn label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// A lowercase RFC 1123 subdomain.
+/// Checks a lowercase RFC 1123 subdomain.
 pub(crate) fn subdomain(name: &str) -> Vec<String> {
     subdomain_in(name, "characters")
 }
@@ -77,7 +75,7 @@ fn subdomain_in(name: &str, unit: &str) -> Vec<String> {
     wrong
 }
 
-/// An RFC 1035 label: it starts with a letter.
+/// Checks an RFC 1035 label: it starts with a letter.
 pub(crate) fn dns1035_label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, 63, "characters");
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -91,7 +89,7 @@ pub(crate) fn dns1035_label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// A name that can be a segment of a path.
+/// Checks a name that must fit into one segment of a path.
 pub(crate) fn path_segment(name: &str) -> Vec<String> {
     match name {
         "." | ".." => vec![format!("may not be '{name}'")],
@@ -107,8 +105,8 @@ fn path_segment_prefix(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The key of a label or annotation, or a finalizer: an optional subdomain and a slash, then a
-/// name.
+/// Checks the key of a label or annotation, or a finalizer: an optional subdomain and a slash, then
+/// a name.
 pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut parts = key.split('/');
@@ -143,7 +141,7 @@ pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     wrong
 }
 
-/// The value of a label.
+/// Checks the value of a label.
 pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, 63, "bytes");
     if !value.is_empty() && !is_key_name(value) {
@@ -157,8 +155,8 @@ pub(crate) fn label_value(value: &str) -> Vec<String> {
     wrong
 }
 
-/// The real server looks at a prefix as if the letter before a trailing dash and the dash were an
-/// `a`.
+/// Replaces a trailing dash and the letter before it by an `a`, as the real server does before it
+/// checks a prefix.
 fn without_trailing_dash(prefix: &str) -> String {
     let Some(head) = prefix.strip_suffix('-').filter(|head| !head.is_empty()) else {
         return prefix.to_owned();

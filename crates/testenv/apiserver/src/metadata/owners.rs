@@ -7,8 +7,8 @@ use crate::field_error::{FieldError, go_json};
 
 const FIELD: &str = "metadata.ownerReferences";
 
-/// Every reference names its owner in full, an event owns nothing, and at most one owner is the
-/// controller.
+/// Checks that every reference names its owner in full, no owner is an event, and at most one owner
+/// is the controller.
 pub(super) fn check(meta: &Value, errors: &mut Vec<FieldError>) {
     let references = meta["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
@@ -33,7 +33,7 @@ pub(super) fn check(meta: &Value, errors: &mut Vec<FieldError>) {
 
 fn check_one(reference: &Value, errors: &mut Vec<FieldError>) {
     let api_version = text(reference, "apiVersion");
-    // More than one slash is no version at all for Go.
+    // Go treats a version with more than one slash as invalid.
     let version = match api_version.split('/').collect::<Vec<_>>()[..] {
         [version] | [_, version] => version,
         _ => "",
@@ -61,7 +61,7 @@ fn render_all(references: &[Value]) -> String {
     format!("[{}]", rendered.join(","))
 }
 
-/// Go writes the fields of a struct in the order in which it declares them.
+/// Renders a reference as Go prints the struct: its fields in the order of their declaration.
 fn render(reference: &Value) -> String {
     let mut fields = Vec::new();
     for name in ["apiVersion", "kind", "name", "uid"] {

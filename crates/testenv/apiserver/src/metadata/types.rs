@@ -1,13 +1,13 @@
 //! The JSON types of the fields of `metadata`.
 //!
-//! The real server decodes metadata into a Go struct; a field of another type is a 400 with the
-//! words of Go's decoder. An unknown field is not looked at, and null is as good as absent.
+//! The real server decodes metadata into a Go struct. A field of the wrong type is a 400 with the
+//! error of Go's decoder. Unknown fields are ignored, and null counts as absent.
 
 use serde_json::Value;
 
 use crate::field_error::go_quote;
 
-/// What a field holds.
+/// The type of a field.
 enum Shape {
     Text(&'static str),
     Whole,
@@ -57,8 +57,7 @@ const MANAGED_FIELDS: &[(&str, Shape)] = &[
     ("time", Shape::Time),
 ];
 
-/// Checks the types inside of `metadata`; the error is what Go's decoder says of the first wrong
-/// one.
+/// Checks the types in `metadata`. The error is that of Go's decoder for the first wrong field.
 pub(crate) fn check_types(object: &Value) -> Result<(), String> {
     match &object["metadata"] {
         Value::Null => Ok(()),
@@ -136,7 +135,7 @@ fn check_field(value: &Value, owner: &str, path: &str, shape: &Shape) -> Result<
     }
 }
 
-/// Runs `check` over what is not null.
+/// Runs `check` for every value that is not null.
 fn each<'a>(
     values: impl Iterator<Item = &'a Value>,
     check: impl FnMut(&'a Value) -> Result<(), String>,
@@ -144,7 +143,7 @@ fn each<'a>(
     values.filter(|value| !value.is_null()).try_for_each(check)
 }
 
-/// A time is a text for the decoder, and then one of RFC 3339.
+/// Checks a time: a text for the decoder, in the format of RFC 3339.
 fn check_time(value: &Value, owner: &str, path: &str) -> Result<(), String> {
     const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
     let Value::String(text) = value else {
@@ -161,7 +160,7 @@ fn mismatch(value: &Value, place: &str, go_type: &str) -> String {
     let kind = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
-        // Only where an integer is expected is the number worth telling.
+        // Go shows the number only if it expects an integer.
         Value::Number(number) if number.is_f64() && go_type == "int64" => {
             format!("number {number}")
         }

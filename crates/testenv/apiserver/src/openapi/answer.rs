@@ -1,5 +1,5 @@
-//! Documents as HTTP, with what lets clients keep them: kubectl asks again with the hash that it
-//! knows, and gets nothing if that is still the right one.
+//! Answers requests for documents, with the headers for caching: a client that sends the current
+//! hash in `If-None-Match` gets a 304 without the document.
 
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use super::cache::Made;
 use crate::body::{self, Body};
 
-/// The answer to a request for a document at `path`, which may name the hash that it expects.
+/// Answers a request for a document at `path`. The query may contain the expected hash.
 pub(crate) fn answer(
     document: Option<&Made>,
     path: &str,
@@ -45,7 +45,7 @@ pub(crate) fn answer(
 
 const JSON: &str = "application/json";
 
-/// Nothing said means JSON. The real server also has protobuf.
+/// A missing header means JSON. The real server also has protobuf.
 fn wants_json(accept: Option<&str>) -> bool {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else { return true };
     let names = accept.split(',').map(|media| media.split(';').next().unwrap_or_default().trim());

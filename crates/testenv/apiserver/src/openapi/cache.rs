@@ -1,4 +1,4 @@
-//! Documents that were made, so that they are made once.
+//! A cache of the generated documents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::document;
 use crate::kinds::Group;
 
-/// One document, made when it is asked for first.
+/// One document, generated on first use.
 #[derive(Debug)]
 pub(crate) struct Document {
     group: Group,
@@ -21,27 +21,27 @@ pub(crate) struct Document {
     pub(super) made: OnceLock<Made>,
 }
 
-/// What is sent of a document.
+/// The generated content of a document.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) content: Bytes,
-    /// What its address and its `ETag` have, so that clients may keep it.
+    /// The hash in the document's URL and `ETag`, by which clients cache it.
     pub(crate) hash: String,
 }
 
 /// Group and version.
 pub(super) type Name = (String, String);
 
-/// Documents by their names.
+/// Documents by group and version.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(pub(super) BTreeMap<Name, Arc<Document>>);
 
-/// The documents that only built-in kinds have a part in.
+/// The documents of groups that have only built-in kinds.
 pub(super) static BUILT_IN: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
 impl Cache {
-    /// The document of a group and version with these definitions: the one that is there already,
-    /// unless the definitions were others then.
+    /// Returns the document of a group and version. A cached document is used again unless the
+    /// definitions have changed.
     pub(super) fn document(
         &mut self,
         group: &Group,
@@ -61,7 +61,7 @@ impl Cache {
 }
 
 impl Document {
-    /// What is sent. The first caller makes it, others wait for that.
+    /// Returns the content. The first caller generates it, others wait for it.
     pub(crate) fn made(&self) -> &Made {
         self.made.get_or_init(|| {
             let content = document::document(&self.group, &self.version, &self.definitions);
@@ -69,7 +69,7 @@ impl Document {
         })
     }
 
-    /// Where it is, below `/openapi/v3`.
+    /// Returns the path of the document below `/openapi/v3`.
     pub(super) fn path(&self) -> String {
         let (group, version) = (&self.group.name, &self.version);
         if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }

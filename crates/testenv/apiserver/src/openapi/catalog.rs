@@ -1,24 +1,24 @@
 //! The schemas of built-in kinds, and the parameters of operations, read from `schemas.txt`.
 //!
-//! The head of the file describes it. Its lines are found once; what a line says is parsed when a
-//! document needs it.
+//! The head of the file describes its format. The file is split into lines once; a line is parsed
+//! when a document needs it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-/// What the file says; read for the first document, not when the server starts.
+/// The content of the file, parsed for the first document and not when the server starts.
 pub(super) static CATALOG: LazyLock<Catalog> =
     LazyLock::new(|| Catalog::parse(include_str!("schemas.txt")));
 
-/// Where types of Kubernetes are kept that all groups use.
+/// The package of the types that all groups share.
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Where a schema says which kind it is of.
+/// The extension of a schema that names its kind.
 pub(super) const KIND: &str = "x-kubernetes-group-version-kind";
 
-/// The lines of the file, by what they are about.
+/// The lines of the file, by name.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     shared: HashMap<&'static str, &'static str>,
@@ -28,7 +28,7 @@ pub(super) struct Catalog {
     kinds: HashMap<(String, String, String), &'static str>,
 }
 
-/// A schema as it stands in the file.
+/// A schema in the text of the file.
 #[derive(Debug)]
 struct Lines {
     head: &'static str,
@@ -36,13 +36,13 @@ struct Lines {
 }
 
 impl Catalog {
-    /// The full name of the type of a kind.
+    /// Returns the full name of the type of a kind.
     pub(super) fn type_of(&self, group: &str, version: &str, kind: &str) -> Option<&'static str> {
         let key = (group.to_owned(), version.to_owned(), kind.to_owned());
         self.kinds.get(&key).copied()
     }
 
-    /// A schema by its full name.
+    /// Returns a schema by its full name.
     pub(super) fn schema(&self, name: &str) -> Option<Value> {
         let lines = self.schemas.get(name)?;
         let mut schema = value(lines.head);
@@ -57,7 +57,7 @@ impl Catalog {
         Some(schema)
     }
 
-    /// A query or path parameter, by its name in the file.
+    /// Returns a query or path parameter by its name in the file.
     pub(super) fn parameter(&self, name: &str) -> Value {
         value(self.parameters.get(name).expect("a parameter of an operation must be in the file"))
     }

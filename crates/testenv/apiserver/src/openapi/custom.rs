@@ -1,4 +1,4 @@
-//! The schemas that the real server publishes for custom kinds: those of their definitions, with
+//! The schemas that the real server publishes for custom kinds: those of their definitions, plus
 //! the fields that every object has.
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::catalog::{CATALOG, KIND, META};
 use super::operation::reference;
 use crate::kind::{Kind, Version};
 
-/// The schema of an object.
+/// Returns the schema of an object.
 pub(super) fn object(kind: &Kind, version: &Version, schema: Option<&Value>) -> Value {
     let mut schema = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
     publish(&mut schema);
@@ -19,7 +19,7 @@ pub(super) fn object(kind: &Kind, version: &Version, schema: Option<&Value>) -> 
     schema
 }
 
-/// The schema of a list; `item` is the full name of what is in it.
+/// Returns the schema of a list; `item` is the full name of the schema of its items.
 pub(super) fn list(kind: &Kind, version: &Version, item: &str) -> Value {
     let words = "Standard list metadata. More info: \
                  https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
@@ -45,7 +45,7 @@ pub(super) fn list(kind: &Kind, version: &Version, item: &str) -> Value {
     schema
 }
 
-/// What publication adds to a schema, at any depth.
+/// Adds what the real server adds to a published schema, at any depth.
 fn publish(schema: &mut Value) {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(publish);
@@ -64,7 +64,7 @@ fn publish(schema: &mut Value) {
     }
 }
 
-/// The fields of an object inside of another one.
+/// Adds the fields that every object has to the schema of an embedded resource.
 fn embed(schema: &mut Value) {
     let conventions =
         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
@@ -97,12 +97,12 @@ fn set(schema: &mut Value, property: &str, value: Value) {
     schema["properties"][property] = value;
 }
 
-/// A reference to a type that all objects have, with words of its own.
+/// Returns a reference to a type of the package [`META`], with its own description.
 fn described(words: &str, of: &str) -> Value {
     json!({"description": words, "allOf": [reference(&format!("{META}.{of}"))]})
 }
 
-/// `apiVersion` and `kind`, in the words of built-in kinds.
+/// Adds `apiVersion` and `kind`, with the descriptions that built-in kinds have.
 fn add_type(schema: &mut Value) {
     let status = CATALOG.schema(&format!("{META}.Status")).unwrap_or_default();
     for property in ["apiVersion", "kind"] {

@@ -11,7 +11,8 @@ use super::paths::Paths;
 use crate::kind::{Kind, Origin, Version};
 use crate::kinds::Group;
 
-/// The document of a group and version; `definitions` are the specs of the group's custom kinds.
+/// Returns the document of a group and version; `definitions` are the specs of the group's custom
+/// kinds.
 pub(super) fn document(group: &Group, version: &str, definitions: &[Value]) -> Value {
     let kinds = group.kinds.iter().filter_map(|kind| Some((&kind.declared, kind.served(version)?)));
     let is_custom = group.kinds.iter().all(|kind| kind.origin == Origin::Custom);
@@ -42,7 +43,7 @@ pub(super) fn document(group: &Group, version: &str, definitions: &[Value]) -> V
     json!({"openapi": "3.0.0", "info": info, "paths": parts.paths, "components": components})
 }
 
-/// A document in the making.
+/// The collected parts of a document.
 #[derive(Default)]
 struct Parts {
     paths: BTreeMap<String, Value>,
@@ -70,7 +71,7 @@ impl Parts {
         self.paths.extend(paths.items());
     }
 
-    /// All schemas that the paths refer to, and those that these need.
+    /// Returns all schemas that the paths refer to, directly or through other schemas.
     fn schemas(&self, group: &str, version: &str, is_custom: bool) -> Map<String, Value> {
         let mut waiting = Vec::new();
         self.paths.values().for_each(|item| add_references(item, &mut waiting));
@@ -91,7 +92,7 @@ impl Parts {
     }
 }
 
-/// The schema that a definition has for a version of its kind.
+/// Returns the schema in the definition of a kind for one of its versions.
 fn schema_of<'a>(definitions: &'a [Value], kind: &Kind, version: &Version) -> Option<&'a Value> {
     let definition =
         definitions.iter().find(|spec| spec["names"]["plural"] == kind.plural.as_str())?;
@@ -99,7 +100,7 @@ fn schema_of<'a>(definitions: &'a [Value], kind: &Kind, version: &Version) -> Op
     versions.find(|one| one["name"] == version.name.as_str())?.get("schema")?.get("openAPIV3Schema")
 }
 
-/// Options say that they are of the core group, and of the group of the document.
+/// Returns the kinds of `DeleteOptions`: in the core group, and in the group of the document.
 fn options_of(group: &str, version: &str, is_custom: bool) -> Value {
     let of = |group: &str, version: &str| json!({"group": group, "kind": "DeleteOptions", "version": version});
     if group.is_empty() || is_custom {
@@ -126,7 +127,8 @@ fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}/") } else { format!("/apis/{group}/{version}/") }
 }
 
-/// `rbacAuthorization`, of `rbac.authorization.k8s.io`: what tags and names of operations have.
+/// Returns the form of a group in tags and operation ids: `rbacAuthorization` for
+/// `rbac.authorization.k8s.io`.
 fn friendly(group: &str) -> String {
     if group.is_empty() {
         return "core".to_owned();
@@ -146,7 +148,7 @@ fn friendly(group: &str) -> String {
     name
 }
 
-/// `dev.windlass.example`, of `example.windlass.dev`.
+/// Returns `dev.windlass.example` for `example.windlass.dev`.
 fn reversed(group: &str) -> String {
     let mut parts: Vec<&str> = group.split('.').collect();
     parts.reverse();

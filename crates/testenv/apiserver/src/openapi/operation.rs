@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalog::{CATALOG, META};
 
-/// What a client can do at a path.
+/// An operation of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApiVerb {
     Get,
@@ -16,7 +16,7 @@ pub(super) enum ApiVerb {
     DeleteCollection,
 }
 
-/// A type of Kubernetes: group, version and kind.
+/// A type of the API: group, version and kind.
 #[derive(Clone, Debug)]
 pub(super) struct KindName {
     pub(super) group: String,
@@ -24,22 +24,22 @@ pub(super) struct KindName {
     pub(super) kind: String,
 }
 
-/// What an operation is made of.
+/// The properties of an operation.
 pub(super) struct Operation<'a> {
     pub(super) action: ApiVerb,
-    /// Whether it is of a built-in kind; custom ones differ in small things.
+    /// Whether the kind is built-in; operations of custom kinds differ slightly.
     pub(super) is_builtin: bool,
-    /// Group and version as names have them, as in `rbacAuthorization` and `v1`.
+    /// Group and version as in operation ids: `rbacAuthorization` and `v1`.
     pub(super) group: &'a str,
     pub(super) version: &'a str,
-    /// What stands behind the group and version in its name, as in `NamespacedPodStatus`.
+    /// The part of the operation id after the group and version, as in `NamespacedPodStatus`.
     pub(super) name: String,
     pub(super) description: String,
-    /// The kind that it is said to be about.
+    /// The kind in `x-kubernetes-group-version-kind`.
     pub(super) about: KindName,
-    /// The full name of the type that it takes and gives.
+    /// The full name of the type of its body and its answer.
     pub(super) body: &'a str,
-    /// The full name of the type that a deletion answers with.
+    /// The full name of the type that a deletion returns.
     pub(super) deleted: &'a str,
 }
 
@@ -109,7 +109,7 @@ impl ApiVerb {
         }
     }
 
-    /// What it is called in `x-kubernetes-action`.
+    /// Returns its name in `x-kubernetes-action`.
     fn name(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -118,7 +118,7 @@ impl ApiVerb {
         }
     }
 
-    /// The verb at the beginning of names.
+    /// Returns the verb at the beginning of operation ids.
     fn verb(self) -> &'static str {
         match self {
             Self::Get => "read",
@@ -132,7 +132,7 @@ impl ApiVerb {
 }
 
 impl Operation<'_> {
-    /// The names of its parameters, besides those that its path has.
+    /// Returns the names of its parameters, without those of its path.
     pub(super) fn parameters(&self) -> Vec<&'static str> {
         let names: &[&str] = match (self.action, self.is_builtin) {
             (ApiVerb::Get, true) => &[],
@@ -146,7 +146,7 @@ impl Operation<'_> {
         names.to_vec()
     }
 
-    /// The operation without its parameters.
+    /// Returns the operation without its parameters.
     pub(super) fn value(&self) -> Value {
         let (group, version) = (self.group, self.version);
         let prefix = format!("{}{}{}", self.action.verb(), capital(group), capital(version));
@@ -208,7 +208,7 @@ impl Operation<'_> {
     }
 }
 
-/// `/apis/GROUP/VERSION/`: what can be found there.
+/// Returns the operation at `/apis/GROUP/VERSION/`, which lists the resources.
 pub(super) fn resource_list(group: &str, version: &str) -> Value {
     json!({"get": {
         "tags": [format!("{group}_{version}")],
@@ -218,7 +218,7 @@ pub(super) fn resource_list(group: &str, version: &str) -> Value {
     }})
 }
 
-/// A parameter by its name; `kind` is what the object is called.
+/// Returns a parameter by its name; `kind` is the kind of the object.
 pub(super) fn parameter(name: &str, kind: &str) -> Value {
     if name == "name" {
         return json!({
@@ -232,7 +232,7 @@ pub(super) fn parameter(name: &str, kind: &str) -> Value {
     CATALOG.parameter(name)
 }
 
-/// The reference to a schema.
+/// Returns a reference to a schema.
 pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
@@ -260,7 +260,7 @@ fn content(media: &[&str], of: &str) -> Value {
     json!({ "content": content })
 }
 
-/// The same with a capital at the beginning.
+/// Returns the text with a capital first letter.
 pub(super) fn capital(name: &str) -> String {
     let mut characters = name.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! The paths of a kind, and what can be done there.
+//! The paths of a kind, and their operations.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::kind::{Kind, Verbs, Version};
 pub(super) struct Paths<'a> {
     pub(super) kind: &'a Kind,
     pub(super) version: &'a Version,
-    /// The group as names have it.
+    /// The group as in operation ids.
     pub(super) group: &'a str,
     /// The full names of the types of objects and lists.
     pub(super) object: &'a str,
     pub(super) list: &'a str,
 }
 
-/// The operations at one path, and the parameters that the path itself has.
+/// The operations at one path, and the parameters of the path itself.
 struct PathItem<'a> {
     path: String,
     fixed: Vec<&'static str>,
@@ -28,7 +28,7 @@ struct PathItem<'a> {
 }
 
 impl Paths<'_> {
-    /// All paths, by their templates.
+    /// Returns all paths by their templates.
     pub(super) fn items(&self) -> BTreeMap<String, Value> {
         let mut items = vec![self.collection()];
         if self.kind.rules.verbs != Verbs::CreateOnly {
@@ -59,7 +59,7 @@ impl Paths<'_> {
         PathItem { path, fixed: self.fixed(&["name", "pretty"]), operations }
     }
 
-    /// The objects of all namespaces.
+    /// Returns the path of the objects of all namespaces.
     fn everywhere(&self) -> PathItem<'_> {
         let mut list = self.operation(ApiVerb::List);
         list.name = format!("{}ForAllNamespaces", self.kind.kind);
@@ -67,15 +67,15 @@ impl Paths<'_> {
         PathItem { path, fixed: vec!["pretty"], operations: vec![list] }
     }
 
-    /// A subresource; none if its type is not known.
+    /// Returns the path of a subresource, or `None` if its type is not in the catalog.
     fn part(&self, part: &Subresource) -> Option<PathItem<'_>> {
         let is_builtin = self.kind.is_builtin();
-        // What a token request is about is not told by discovery.
+        // Discovery names the group only if it differs from that of the resource.
         let (group, version) = part.foreign.unwrap_or((&self.kind.group, &self.version.name));
         let is_own = part.kind == self.kind.kind;
         let body =
             if is_own { self.object } else { CATALOG.type_of(group, version, &part.kind)? };
-        // Custom kinds say that everything is about them.
+        // Operations of custom kinds always name the custom kind.
         let about = if is_own || !is_builtin {
             self.about()
         } else {
@@ -135,8 +135,8 @@ impl Paths<'_> {
         }
     }
 
-    /// What a deletion is said to answer with. Namespaces are said to answer with a status, though
-    /// they do not.
+    /// Returns the documented answer of a deletion. For namespaces it is a status, although the
+    /// real server returns the object.
     fn deleted(&self) -> &str {
         let returns_object = self.kind.rules.returns_deleted && !self.kind.is("", "namespaces");
         if returns_object { self.object } else { STATUS }
@@ -170,12 +170,13 @@ impl Paths<'_> {
     }
 }
 
-/// What most deletions answer with.
+/// The documented answer of most deletions.
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const _: () = assert!(META.len() + ".Status".len() == STATUS.len());
 
 impl PathItem<'_> {
-    /// The path with its operations. Parameters that all of them have are those of the path.
+    /// Returns the path with its operations. Parameters that all operations have become parameters
+    /// of the path.
     fn entry(self) -> (String, Value) {
         let first = self.operations.first().map(Operation::parameters);
         let mut common = first.unwrap_or_default();
@@ -210,7 +211,7 @@ fn change(action: ApiVerb) -> &'static str {
     }
 }
 
-/// The article of a kind with spaces around it; a plural has none.
+/// Returns the article of a kind with spaces around it, or a space for a plural.
 fn article(kind: &str) -> &'static str {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         " "

@@ -1,4 +1,4 @@
-//! Documents as a whole: what is in them is told by the conformance suite.
+//! Tests of whole documents. The conformance suite checks their content.
 
 use std::collections::BTreeSet;
 

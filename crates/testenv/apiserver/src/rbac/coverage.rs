@@ -1,24 +1,24 @@
-//! Which of the rights that are wanted somebody does not hold.
+//! Compares rights: which of the wanted rights are not among the held ones.
 //!
 //! A rule is a product: each of its verbs, on each of its resources, in each of its groups. So it
 //! is compared in pieces of one verb, group, resource and name each. For each text of a wanted rule
-//! there is a set of the held rules that name it; a piece is held if one rule is in all of its
-//! sets. Texts are looked up once, and the rest is counting bits.
+//! there is the set of held rules that contain this text. A piece is held if one rule is in the
+//! sets of all its texts. Each text is looked up once; the rest are operations on bit sets.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::rule::{ALL, PolicyRule, quoted_list, url_covers};
 
-/// How many bytes of lines are listed. The real server lists everything; a role of a few kilobytes
-/// can be refused with gigabytes then.
+/// The maximum size of the listed lines, in bytes. The real server lists everything, and may so
+/// refuse a role of a few kilobytes with gigabytes.
 const LISTED_BYTES_MAX: usize = 64 * 1024;
 
-/// The rights that are missing, one line for each resource and name, with all its verbs.
+/// The missing rights, one line for each resource and name, with all its verbs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shortfall {
     /// Sorted.
     pub(crate) lines: Vec<String>,
-    /// How many lines are not listed, since there are too many of them.
+    /// The number of lines that are left out because there are too many.
     pub(crate) unlisted: usize,
 }
 
@@ -27,7 +27,7 @@ impl Shortfall {
         self.lines.is_empty() && self.unlisted == 0
     }
 
-    /// The lines as one text.
+    /// Returns the lines as one text.
     pub(crate) fn describe(&self) -> String {
         let more = (self.unlisted > 0).then(|| format!("and {} more", self.unlisted));
         let lines: Vec<&str> = self.lines.iter().chain(&more).map(String::as_str).collect();
@@ -49,7 +49,7 @@ impl Shortfall {
     }
 }
 
-/// How many steps [`missing`] takes, at most.
+/// Returns an upper bound for the steps that [`missing`] takes.
 pub(crate) fn steps(held: &[PolicyRule], wanted: &[PolicyRule]) -> usize {
     let patterns: usize = held.iter().map(|rule| 1 + rule.non_resource_urls.len()).sum();
     let of_rule = |rule: &PolicyRule| {
@@ -61,7 +61,7 @@ pub(crate) fn steps(held: &[PolicyRule], wanted: &[PolicyRule]) -> usize {
     wanted.saturating_mul(patterns)
 }
 
-/// Into how many pieces of one verb, group, resource and name a rule falls.
+/// Returns the number of pieces of a rule: one for each verb, group, resource and name.
 pub(crate) fn pieces(rule: &PolicyRule) -> usize {
     let names = rule.resource_names.len().max(1);
     let resources = [rule.api_groups.len(), rule.resources.len(), names];
@@ -69,7 +69,7 @@ pub(crate) fn pieces(rule: &PolicyRule) -> usize {
     rule.verbs.len().saturating_mul(objects.saturating_add(rule.non_resource_urls.len()))
 }
 
-/// What of `wanted` is not in `held`.
+/// Returns the rights of `wanted` that are not in `held`.
 pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Shortfall {
     let held = Held::new(held);
     // Verbs by group, resource and name.
@@ -104,11 +104,11 @@ pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Shortfall {
     shortfall
 }
 
-/// A set of held rules, by their places: bits.
+/// A set of held rules: bit n stands for the rule at index n.
 struct RuleSet(Vec<u64>);
 
 impl RuleSet {
-    /// Whether some rule is in this set and in all of the others.
+    /// Returns whether some rule is in this set and in all of the others.
     fn intersects(&self, others: &[&Self]) -> bool {
         let common = |(at, word): (usize, &u64)| {
             others.iter().fold(*word, |common, other| common & other.0[at]) != 0
@@ -117,20 +117,20 @@ impl RuleSet {
     }
 }
 
-/// Held rules by the texts that they name.
+/// Held rules by the texts that they contain.
 struct Held<'a> {
     count: usize,
     verbs: Named<'a>,
     groups: Named<'a>,
     resources: Named<'a>,
     names: Named<'a>,
-    /// The rules that are about objects of every name.
+    /// The rules without resource names, which apply to every name.
     unnamed: Vec<usize>,
-    /// The patterns of paths, and their rules.
+    /// The path patterns with their rules.
     urls: Vec<(&'a str, usize)>,
 }
 
-/// The places of the rules that name a text.
+/// The indices of the rules that contain a text.
 type Named<'a> = HashMap<&'a str, Vec<usize>>;
 
 impl<'a> Held<'a> {
@@ -164,7 +164,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// The set of all these rules.
+    /// Returns the set of the rules at these indices.
     fn set(&self, places: impl IntoIterator<Item = usize>) -> RuleSet {
         let mut words = vec![0; self.count.div_ceil(64)];
         for place in places {
@@ -173,7 +173,7 @@ impl<'a> Held<'a> {
         RuleSet(words)
     }
 
-    /// The rules that name one of these texts.
+    /// Returns the rules that contain one of these texts.
     fn naming(&self, named: &Named<'_>, texts: &[&str]) -> RuleSet {
         let places = texts.iter().filter_map(|text| named.get(text));
         self.set(places.flatten().copied())
@@ -187,7 +187,8 @@ impl<'a> Held<'a> {
         self.naming(&self.groups, &[ALL, group])
     }
 
-    /// A star stands for everything, and `*/scale` for a part of every resource.
+    /// Returns the rules that cover a resource: `*` covers all, and `*/scale` one subresource of
+    /// all.
     fn resource(&self, resource: &str) -> RuleSet {
         match resource.split_once('/') {
             None => self.naming(&self.resources, &[ALL, resource]),
@@ -195,13 +196,13 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// A rule without names is about every object; only such a rule covers one without names.
+    /// Returns the rules that cover a name. Without a name, only rules without names cover it.
     fn name(&self, name: Option<&str>) -> RuleSet {
         let named = name.and_then(|name| self.names.get(name));
         self.set(self.unnamed.iter().chain(named.into_iter().flatten()).copied())
     }
 
-    /// The rules about a path. Those with names are about resources alone.
+    /// Returns the rules that cover a path. Rules with resource names cover no path.
     fn url(&self, path: &str) -> RuleSet {
         let covering = self.urls.iter().filter(|(pattern, _)| url_covers(pattern, path));
         let covering = self.set(covering.map(|(_, place)| *place));

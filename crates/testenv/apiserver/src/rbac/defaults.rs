@@ -1,8 +1,8 @@
 //! The roles and bindings that every cluster has from the start.
 //!
-//! `defaults.jsonl` was recorded from kube-apiserver v1.36.3, one object in a line, without what
-//! all of them have in common. `tests/tests/default_roles.rs` compares it with the real server and
-//! records it anew.
+//! `defaults.jsonl` was recorded from kube-apiserver v1.36.3: one object per line, without the
+//! fields that all of them share. `tests/tests/default_roles.rs` compares it with the real server
+//! and can record it again.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ impl State {
     }
 }
 
-/// The objects of the file, with the plurals of their kinds.
+/// Returns the objects of the file, with the plurals of their kinds.
 pub(super) fn recorded() -> impl Iterator<Item = (&'static str, Map<String, Value>)> {
     DEFAULTS.lines().map(|line| {
         let object = serde_json::from_str(line);
@@ -43,7 +43,7 @@ pub(super) fn recorded() -> impl Iterator<Item = (&'static str, Map<String, Valu
     })
 }
 
-/// What the real server says of every object that it made itself.
+/// Adds the fields that the real server sets on every object that it creates itself.
 fn mark(object: &mut Map<String, Value>, uid: &str, now: &str) {
     if object.contains_key("aggregationRule") {
         object.insert("rules".into(), Value::Null);

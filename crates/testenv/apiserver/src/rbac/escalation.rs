@@ -1,7 +1,8 @@
-//! Nobody grants what they do not hold: checked when a role or a binding is written.
+//! Prevents privilege escalation: a user who writes a role or a binding cannot grant rights that
+//! they do not hold.
 //!
-//! The verb `escalate` on roles and the verb `bind` on the role that a binding names lift the
-//! check; so does membership in `system:masters`.
+//! The check does not apply to members of `system:masters`, nor to users with the verb `escalate`
+//! on the role that they write, or the verb `bind` on the role that their binding refers to.
 
 use serde_json::{Map, Value};
 
@@ -16,19 +17,19 @@ use crate::user::User;
 
 type Object = Map<String, Value>;
 
-/// How many combinations of verb, group, resource and name are compared. A body can hold lists
-/// whose combinations no memory can.
+/// The maximum number of combinations of verb, group, resource and name that are compared. The
+/// lists in a body can have more combinations than fit into memory.
 const PIECES_MAX: usize = 100_000;
 
-/// How many steps a comparison may take: a fraction of a second. Each combination is compared with
-/// each rule that the writer holds.
+/// The maximum number of steps of a comparison, which then takes a fraction of a second. Each
+/// combination is compared with each rule that the writer holds.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Fields of `metadata` that the garbage collector writes, for which it needs no further rights.
+/// The fields of `metadata` that the garbage collector writes. It needs no further rights for them.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "managedFields", "ownerReferences"];
 
 impl Rbac {
-    /// A 403 if a user may not write this role or binding. `old` is what was there.
+    /// Returns a 403 if the user may not write this role or binding. `old` is the stored object.
     pub(crate) fn check_escalation(
         &self,
         user: &User,
@@ -70,7 +71,7 @@ impl Rbac {
         }
         let rules = PolicyRule::list(new);
         self.check_holds(user, target, &rules, new)?;
-        // An aggregated role can come to hold anything.
+        // An aggregated role can get any rule later.
         if aggregates(new) || old.is_some_and(aggregates) {
             let why = "must have cluster-admin privileges to use the aggregationRule";
             let held = self.check_holds(user, target, &everything(), new);
@@ -90,7 +91,7 @@ impl Rbac {
         let bind = Attributes {
             verb: "bind",
             on: AccessTarget::Resource {
-                // It is filled in where the writer left it out.
+                // Defaulting sets the group later if the request has none.
                 group: group.and_then(Value::as_str).unwrap_or(GROUP),
                 resource: plural,
                 subresource: "",
@@ -105,7 +106,8 @@ impl Rbac {
             let why = format!("unsupported role reference kind: {}", go_quote(&role.kind));
             return Err(Failure::internal(why));
         }
-        // The real server takes the role that is missing for an object of the kind being written.
+        // The real server's error names the kind that is written instead of the kind of the missing
+        // role.
         let missing = |_| Failure::not_found_in(GROUP, &target.kind.plural, &role.name);
         let rules = self.index.rules(&role, &target.namespace).map_err(missing)?;
         self.check_holds(user, target, rules, new)
@@ -167,7 +169,7 @@ fn aggregates(role: &Object) -> bool {
     selectors.and_then(Value::as_array).is_some_and(|selectors| !selectors.is_empty())
 }
 
-/// Whether two objects differ in nothing but what the garbage collector writes.
+/// Returns whether two objects differ only in fields that the garbage collector writes.
 fn only_garbage(old: &Object, new: &Object) -> bool {
     let rest = |object: &Object| {
         let mut object = object.clone();

@@ -1,7 +1,7 @@
-//! Who is bound to which rules: an index of the roles and bindings that are stored.
+//! An index of the stored roles and bindings, by the users and groups that they apply to.
 //!
-//! It follows the store, change by change, so that a request asks the few bindings of its sender
-//! and no others.
+//! It follows the store, change by change, so that a request reads only the few bindings of its
+//! sender.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::kind::Kind;
 use crate::object::Key;
 use crate::user::User;
 
-/// Roles and bindings, ready to be asked. Cluster-wide ones have no namespace in their key.
+/// The stored roles and bindings. Cluster-wide ones have no namespace in their key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     cluster_roles: BTreeMap<String, Arc<[PolicyRule]>>,
@@ -24,7 +24,7 @@ pub(crate) struct Index {
     by_subject: HashMap<(String, Subject), BTreeSet<String>>,
 }
 
-/// Whom a binding can name. A service account is the user that it logs in as.
+/// A subject of bindings. A service account is the user that it authenticates as.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Subject {
     User(String),
@@ -37,24 +37,24 @@ struct Binding {
     subjects: Vec<(Subject, String)>,
 }
 
-/// The role that a binding names.
+/// The role that a binding refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoleRef {
     pub(crate) kind: String,
     pub(crate) name: String,
 }
 
-/// The rules that one binding gives to a user, or that there are none.
+/// The rules that one binding grants to a user, or the error that its role does not exist.
 pub(crate) struct Grant<'a> {
     key: Key,
     binding: &'a Binding,
-    /// The first subject of the binding that is the user, as it is described.
+    /// The first subject of the binding that matches the user, as error messages describe it.
     subject: &'a str,
     pub(crate) rules: Result<&'a [PolicyRule], Missing>,
 }
 
 impl Grant<'_> {
-    /// `ClusterRoleBinding "b" of ClusterRole "r" to User "u"`
+    /// Returns `ClusterRoleBinding "b" of ClusterRole "r" to User "u"`.
     pub(crate) fn source(&self) -> String {
         let (kind, name) = match self.key.namespace() {
             "" => ("ClusterRoleBinding", self.key.name().to_owned()),
@@ -66,12 +66,12 @@ impl Grant<'_> {
     }
 }
 
-/// A role that is bound and not there.
+/// A role that a binding refers to and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing(RoleRef);
 
 impl Missing {
-    /// In the words of the authorizer.
+    /// Returns the message of the authorizer.
     pub(crate) fn message(&self) -> String {
         match self.0.kind.as_str() {
             kind @ ("ClusterRole" | "Role") => self.message_for(&kind.to_lowercase()),
@@ -79,8 +79,8 @@ impl Missing {
         }
     }
 
-    /// The same while an object of some resource is written: the real server then takes the role
-    /// for one of these.
+    /// Returns the message for a write of `plural`. The real server then names this resource
+    /// instead of that of the role.
     pub(crate) fn message_for(&self, plural: &str) -> String {
         format!("{plural}.{GROUP} {} not found", go_quote(&self.0.name))
     }
@@ -97,7 +97,7 @@ impl RoleRef {
 }
 
 impl Index {
-    /// Takes note of an object that was stored.
+    /// Updates the index with an object that was stored.
     pub(crate) fn note(&mut self, kind: &Kind, key: &Key, object: &Map<String, Value>) {
         if kind.group != GROUP {
             return;
@@ -111,7 +111,7 @@ impl Index {
         }
     }
 
-    /// Takes note of an object that is gone.
+    /// Updates the index after an object was removed.
     pub(crate) fn forget(&mut self, kind: &Kind, key: &Key) {
         if kind.group != GROUP {
             return;
@@ -147,8 +147,8 @@ impl Index {
         }
     }
 
-    /// What a user holds in a namespace (empty: outside of any), binding by binding: the
-    /// cluster-wide ones first, each in the order of their names.
+    /// Returns what a user is granted in a namespace (empty: outside of any), binding by binding:
+    /// the cluster-wide ones first, each group in the order of their names.
     pub(crate) fn grants<'a>(
         &'a self,
         user: &'a User,
@@ -172,7 +172,7 @@ impl Index {
             .collect()
     }
 
-    /// The rules of a role, or that it is not there.
+    /// Returns the rules of a role, or the error that it does not exist.
     pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[PolicyRule], Missing> {
         let found = match role.kind.as_str() {
             "ClusterRole" => self.cluster_roles.get(&role.name),
@@ -184,7 +184,7 @@ impl Index {
 }
 
 impl Subject {
-    /// A subject of a binding, and how it is described there.
+    /// Parses a subject of a binding. Also returns its description for messages.
     fn read(subject: &Value, namespace: &str) -> Option<(Self, String)> {
         let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("kind"), text("name"));
@@ -195,7 +195,7 @@ impl Subject {
                 let home = Some(text("namespace")).filter(|home| !home.is_empty());
                 let home = home.unwrap_or(namespace);
                 let user = User::service_account_name(home, name);
-                // The real server puts the name first, too.
+                // The real server's description has the name before the namespace, too.
                 let shown = format!("{kind} {}", go_quote(&format!("{name}/{home}")));
                 (!home.is_empty()).then_some((Self::User(user), shown))
             }

@@ -7,17 +7,17 @@ use crate::field_error::go_quote;
 /// The group of roles and bindings.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What a request wants to do, as authorization sees it.
+/// The attributes of a request that authorization needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
     pub(crate) on: AccessTarget<'a>,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessTarget<'a> {
-    /// An object, a part of it, or a collection. Texts are empty where they do not apply.
+    /// An object, a subresource, or a collection. Texts are empty if they do not apply.
     Resource {
         group: &'a str,
         resource: &'a str,
@@ -43,7 +43,7 @@ pub(crate) struct PolicyRule {
 pub(super) const ALL: &str = "*";
 
 impl Attributes<'_> {
-    /// The namespace that the request is in; empty: none, or all.
+    /// Returns the namespace of the request; empty for none or all.
     pub(crate) fn namespace(&self) -> &str {
         match self.on {
             AccessTarget::Resource { namespace, .. } => namespace,
@@ -53,7 +53,7 @@ impl Attributes<'_> {
 }
 
 impl PolicyRule {
-    /// The rules of a stored role. What is of the wrong type allows nothing.
+    /// Reads the rules of a stored role. Fields of the wrong type allow nothing.
     pub(crate) fn list(role: &Map<String, Value>) -> Vec<Self> {
         let rules = role.get("rules").and_then(Value::as_array);
         rules.into_iter().flatten().map(Self::read).collect()
@@ -73,7 +73,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether the rule allows a request.
+    /// Returns whether the rule allows a request.
     pub(crate) fn allows(&self, request: &Attributes<'_>) -> bool {
         has(&self.verbs, request.verb)
             && match request.on {
@@ -96,13 +96,13 @@ impl PolicyRule {
         })
     }
 
-    /// Without names the rule is about every object, also about those that have no name yet.
+    /// A rule without names applies to every object, also to objects without a name yet.
     fn names_object(&self, name: &str) -> bool {
         self.resource_names.is_empty() || self.resource_names.iter().any(|named| named == name)
     }
 }
 
-/// A list of texts as Go prints it with `%q`.
+/// Renders a list of texts as Go's `%q` does.
 pub(crate) fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| go_quote(text.as_ref())).collect();
     format!("[{}]", quoted.join(" "))
@@ -112,7 +112,7 @@ fn has(list: &[String], wanted: &str) -> bool {
     list.iter().any(|one| one == ALL || one == wanted)
 }
 
-/// Whether a text is `resource/subresource`, or just `resource` where there is no part.
+/// Returns whether a text is `resource/subresource`, or `resource` if there is no subresource.
 fn is_joined(text: &str, resource: &str, subresource: &str) -> bool {
     if subresource.is_empty() {
         return text == resource;
@@ -121,7 +121,7 @@ fn is_joined(text: &str, resource: &str, subresource: &str) -> bool {
     part == Some(subresource)
 }
 
-/// A pattern that ends with a star covers everything that begins like it.
+/// Returns whether a pattern covers a path. A trailing star covers everything with this prefix.
 pub(super) fn url_covers(pattern: &str, path: &str) -> bool {
     pattern == path || pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*'))
 }

@@ -1,4 +1,4 @@
-//! The rules as pure functions, also beside a naive model, and the index beside a scan.
+//! Tests of the rules, also against a naive model, and of the index against a scan.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -70,7 +70,7 @@ fn a_star_of_parts_is_not_about_the_whole() {
     assert!(scales.allows(&on("get", "apps", "deployments/scale", "a")));
     assert!(!scales.allows(&on("get", "apps", "deployments", "a")));
     assert!(!scales.allows(&on("get", "apps", "deployments/status", "a")));
-    // There is no such pattern.
+    // Kubernetes has no such pattern.
     let parts = rule(&["get"], &["*"], &["deployments/*"], &[]);
     assert!(!parts.allows(&on("get", "apps", "deployments/scale", "a")));
 }
@@ -109,7 +109,7 @@ fn what_is_missing_is_listed_by_resource_with_all_verbs() {
 
 #[test]
 fn a_right_is_held_by_one_rule_as_a_whole() {
-    // Each text is held, but by different rules.
+    // Each part is held, but by different rules.
     let held = [rule(&["get"], &[""], &["pods"], &["a"]), rule(&["list"], &[""], &["nodes"], &[])];
     let line = |resources: &str, rest: &str| {
         vec![format!(r#"{{APIGroups:[""], Resources:["{resources}"], {rest}}}"#)]
@@ -163,7 +163,7 @@ fn a_list_of_missing_rights_is_bounded() {
         "{}",
         &text[text.len() - 99..]
     );
-    // A text that is long and in many combinations is not copied for each of them.
+    // A long text in many combinations is not copied for each of them.
     let wanted =
         PolicyRule { verbs: vec!["v".repeat(1 << 20)], api_groups: numbered("group"), ..wanted };
     assert_eq!(missing(&[], &[wanted]).unlisted, 300);
@@ -205,8 +205,8 @@ fn default_roles_are_valid_and_complete() {
     }
 }
 
-/// What the documentation says, written down without a thought for speed: some verb, some group
-/// and some resource of the rule match those of the request, and so does some name if it has any.
+/// A literal implementation of the documentation: some verb, some group and some resource of the
+/// rule match those of the request, and so does some name if the rule has any.
 fn naive(rule: &PolicyRule, verb: &str, group: &str, resource: &str, name: &str) -> bool {
     let is = |pattern: &String, text: &str| pattern == "*" || pattern == text;
     let (whole, part) = resource.split_once('/').unwrap_or((resource, ""));
@@ -249,7 +249,7 @@ fn any_rule() -> impl Strategy<Value = PolicyRule> {
     )
 }
 
-/// Every request of a small world.
+/// All requests with these few verbs, groups, resources and names.
 fn requests() -> impl Iterator<Item = (&'static str, &'static str, &'static str, &'static str)> {
     let verbs = ["get", "list", "watch"].into_iter();
     verbs.flat_map(|verb| {
@@ -261,7 +261,7 @@ fn requests() -> impl Iterator<Item = (&'static str, &'static str, &'static str,
     })
 }
 
-/// Something that is done to roles and bindings.
+/// A change of roles and bindings.
 #[derive(Debug, Clone)]
 enum Step {
     Role(usize, Vec<PolicyRule>),
@@ -317,7 +317,7 @@ proptest! {
         }
     }
 
-    /// The index that followed all steps decides as a scan of what is left.
+    /// After all steps, the index decides as a scan of the remaining roles and bindings does.
     #[test]
     fn the_index_agrees_with_a_scan(steps in proptest::collection::vec(any_step(), 0..24)) {
         let mut index = Index::default();

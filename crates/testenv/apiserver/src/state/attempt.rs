@@ -1,4 +1,4 @@
-//! An attempt at a request that is replayed until webhooks have answered its questions.
+//! Attempts at a request that is replayed until webhooks have answered its questions.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::webhook::replay::{Question, Replay};
 
-/// What the state had in place of what an attempt uses.
+/// The parts of the state that an attempt replaces while it runs.
 struct Held {
     ids: Ids,
     clock: WallClock,
 }
 
 impl State {
-    /// Runs an attempt of a request, with what it shares with all its attempts.
+    /// Runs an attempt of a request, with the names, uids and time that all its attempts share.
     pub(crate) fn attempt<T>(
         &mut self,
         replay: &mut Option<Replay>,
@@ -35,13 +35,13 @@ impl State {
         result
     }
 
-    /// The answer to a question, if it is known; or the end of this attempt.
+    /// Returns the answer to a question if it is known; otherwise an error that ends this attempt.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Value>, Failure> {
         let replay = self.replay.as_mut().expect("only requests that are replayed must ask");
         replay.ask(question)
     }
 
-    /// Whether this attempt has a question that is not answered.
+    /// Returns whether this attempt has an open question.
     pub(crate) fn is_waiting(&self) -> bool {
         self.replay.as_ref().is_some_and(Replay::is_waiting)
     }

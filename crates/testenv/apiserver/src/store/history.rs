@@ -1,4 +1,4 @@
-//! What changed, and how to see the past through it.
+//! The changes of a kind, and the reconstruction of past states from them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,21 +12,21 @@ use crate::object::{Encoding, Form, Key, Stored};
 pub(crate) struct Event {
     key: Key,
     change: EventKind,
-    /// The object after the change; of a removed one its last state, with the revision of the
+    /// The object after the change. For a removal, this is its last state with the revision of the
     /// removal.
     object: Arc<Stored>,
-    /// Lines that watchers already asked for: a thousand watchers share one encoding.
+    /// Encoded lines by form: a thousand watchers of the same form share one encoding.
     lines: Mutex<Vec<(Line, Bytes)>>,
 }
 
-/// Objects may be secrets: only where and when shows.
+/// Objects may be secrets: only key and revision are shown.
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Event({} at {})", self.key.path(), self.revision())
     }
 }
 
-/// What became of the object.
+/// The type of a change, with the earlier state of the object.
 #[derive(Debug)]
 pub(crate) enum EventKind {
     Added,
@@ -34,7 +34,7 @@ pub(crate) enum EventKind {
     Deleted { old: Arc<Stored> },
 }
 
-/// Which encoding of an event: its type, the object's version and form.
+/// Identifies an encoding of an event: the event type, and the version and form of the object.
 type Line = (&'static str, String, Form);
 
 impl Event {
@@ -46,7 +46,7 @@ impl Event {
         self.object.revision
     }
 
-    /// Bytes of the object that it holds.
+    /// Returns the size of the object in bytes.
     pub(super) fn size(&self) -> usize {
         self.object.size()
     }
@@ -55,12 +55,12 @@ impl Event {
         &self.key
     }
 
-    /// The object that an event shows.
+    /// Returns the object after the change, or the last state of a removed one.
     pub(crate) fn object(&self) -> &Arc<Stored> {
         &self.object
     }
 
-    /// The object before the change.
+    /// Returns the object before the change, or `None` if the change created it.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match &self.change {
             EventKind::Added => None,
@@ -68,13 +68,13 @@ impl Event {
         }
     }
 
-    /// The object after the change.
+    /// Returns the object after the change, or `None` if the change removed it.
     pub(crate) fn after(&self) -> Option<&Arc<Stored>> {
         (!matches!(self.change, EventKind::Deleted { .. })).then_some(&self.object)
     }
 
-    /// The line of a watch stream, encoded once for all who want it alike.
-    /// Rows of tables have ages, which are of the moment.
+    /// Returns the line of the event in a watch stream. It is encoded once for all watchers with
+    /// the same form, except for tables, because their rows contain ages.
     pub(crate) fn line(&self, event_type: &'static str, encoding: &Encoding) -> Bytes {
         if encoding.table().is_some() {
             return encode_line(event_type, &self.object, encoding);
@@ -92,7 +92,7 @@ impl Event {
     }
 }
 
-/// `{"type":"ADDED","object":{…}}` and a newline.
+/// Encodes `{"type":"ADDED","object":{…}}` and a newline.
 pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding) -> Bytes {
     let mut line = Vec::with_capacity(object.size() + 128);
     line.extend_from_slice(b"{\"type\":\"");
@@ -103,8 +103,8 @@ pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding
     line.into()
 }
 
-/// The present with some keys as they were: both in order, and so is the result, made as it is
-/// asked for.
+/// Yields the current objects with those of `then` in their earlier state. Both inputs must be
+/// sorted by key, and so is the result.
 pub(super) fn overlay<'a>(
     now: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
     then: &'a BTreeMap<Key, Option<Arc<Stored>>>,

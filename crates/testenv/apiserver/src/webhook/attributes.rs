@@ -1,4 +1,4 @@
-//! What webhooks are asked about: one write of one object.
+//! The attributes of a write, as webhooks receive them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Registered;
 use crate::user::User;
 
-/// What is done to an object.
+/// The operation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -21,42 +21,43 @@ pub(crate) enum Operation {
 pub(crate) struct GroupVersion {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// The kind, or the resource.
+    /// The name of the kind, or of the resource.
     pub(crate) name: String,
 }
 
-/// One write, as webhooks see it.
+/// One write of one object, as webhooks see it.
 #[derive(Clone)]
 pub(crate) struct Attributes {
-    /// The kind of the path, for its other versions.
+    /// The kind of the resource in the path. It knows the other versions.
     pub(crate) of: Arc<Registered>,
     pub(crate) operation: Operation,
-    /// The type of the objects: that of the path, or the one that its subresource takes.
+    /// The type of the objects: that of the resource, or that of the subresource.
     pub(crate) kind: GroupVersion,
     pub(crate) resource: GroupVersion,
     pub(crate) subresource: String,
-    /// That of the path; of a namespace, its own name.
+    /// The namespace in the path; for a namespace, its own name.
     pub(crate) namespace: String,
-    /// Empty if it will be generated, and where a collection is deleted.
+    /// Empty if the name will be generated, or if a collection is deleted.
     pub(crate) name: String,
-    /// With its type; null where something is deleted.
+    /// The new object with its type; null for a deletion.
     pub(crate) object: Value,
-    /// With its type; null where something is created.
+    /// The old object with its type; null for a creation.
     pub(crate) old: Value,
-    /// `CreateOptions` and so on.
+    /// `CreateOptions` or the like.
     pub(crate) options: Value,
     pub(crate) dry_run: bool,
     pub(crate) user: User,
 }
 
-/// Objects may be secrets: only what is done shows.
+/// Objects may be secrets: only the operation, the resource and the name are shown.
 impl fmt::Debug for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.operation.name(), self.resource.name, self.name)
     }
 }
 
-/// Whether it is the same write: a webhook would be asked the same.
+/// Writes are equal if a webhook would be asked the same. The user is not compared: it is the same
+/// in all attempts at a request.
 impl PartialEq for Attributes {
     fn eq(&self, other: &Self) -> bool {
         (&self.kind, &self.resource, &self.subresource, &self.namespace, &self.name)
@@ -70,7 +71,7 @@ impl PartialEq for Attributes {
 }
 
 impl Operation {
-    /// As rules and reviews name it.
+    /// Returns the name of the operation in rules and reviews.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -79,7 +80,7 @@ impl Operation {
         }
     }
 
-    /// The `kind` of its options.
+    /// Returns the `kind` of the options.
     pub(crate) fn options_kind(self) -> &'static str {
         match self {
             Self::Create => "CreateOptions",
@@ -90,7 +91,7 @@ impl Operation {
 }
 
 impl GroupVersion {
-    /// `apps/v1`, or just `v1` in the core group.
+    /// Returns `apps/v1`, or just `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -109,11 +110,11 @@ impl GroupVersion {
 }
 
 impl Attributes {
-    /// The `AdmissionRequest` without its uid and its objects. `version` is the one that a webhook
-    /// wants its objects in.
+    /// Returns the `AdmissionRequest` without its uid and its objects. `version` is the version in
+    /// which the webhook wants its objects.
     pub(crate) fn request(&self, version: &str) -> Map<String, Value> {
         let in_version = |of: &GroupVersion| {
-            // The type of a subresource has versions of its own.
+            // The type of a subresource has its own versions.
             if of.group == self.resource.group && of.version == self.resource.version {
                 GroupVersion { version: version.to_owned(), ..of.clone() }
             } else {
@@ -144,7 +145,7 @@ impl Attributes {
     }
 }
 
-/// A user, without what is empty.
+/// Returns a user without empty fields.
 pub(crate) fn user_info(user: &User) -> Value {
     let mut info = json!({"username": user.name});
     if !user.uid.is_empty() {

@@ -1,5 +1,5 @@
-//! Webhooks that are reached by other ways than their address: in process, or at a service that
-//! only the owner of the server can find.
+//! Webhooks that are not called at their URL: handlers in this process, and services with a
+//! registered address.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use tower::{Service, ServiceExt};
 
-/// Bytes that the answer of a webhook may have.
+/// The maximum size of a webhook's answer, in bytes.
 pub(super) const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A webhook in this process: a request in, an answer out.
+/// A webhook in this process: a function from a request to an answer.
 pub(super) type Handler = Arc<
     dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Result<Response<Bytes>, BoxError>>
         + Send
         + Sync,
 >;
 
-/// Where the server finds webhooks: [`ApiServer::webhooks`](crate::ApiServer::webhooks).
+/// The registry of webhooks: [`ApiServer::webhooks`](crate::ApiServer::webhooks).
 ///
-/// A webhook is named by a URL or by a service. The server calls a URL over TLS, and checks the
-/// certificate against the `caBundle` of the configuration. What is registered here is reached
-/// otherwise: [`handle`](Self::handle) and [`handle_service`](Self::handle_service) call a
+/// A configuration names a webhook by a URL or by a service. The server calls a URL over TLS, and
+/// checks the certificate against the `caBundle` of the configuration. Registered webhooks are
+/// called differently: [`handle`](Self::handle) and [`handle_service`](Self::handle_service) call a
 /// `tower::Service` in this process, without a socket, so that tests on a paused clock stay
-/// deterministic; [`resolve`](Self::resolve) says at which address a service is.
+/// deterministic; [`resolve`](Self::resolve) sets the address of a service.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -47,25 +47,25 @@ pub(super) type Handler = Arc<
 /// ```
 #[derive(Clone, Default)]
 pub struct Webhooks {
-    /// The latest first.
+    /// The routes, the latest first.
     routes: Arc<Mutex<Vec<Route>>>,
 }
 
-/// How one webhook, or several, are reached.
+/// A registered way to call one or several webhooks.
 #[derive(Clone)]
 struct Route {
     matched: Matched,
     backend: Backend,
 }
 
-/// Which webhooks a route is about.
+/// The webhooks that a route applies to.
 #[derive(Clone, PartialEq, Eq)]
 enum Matched {
     Url(String),
     Service { namespace: String, name: String },
 }
 
-/// Who answers for a webhook.
+/// How a webhook is called.
 #[derive(Clone)]
 pub(super) enum Backend {
     InProcess(Handler),
@@ -79,7 +79,7 @@ impl fmt::Debug for Webhooks {
 }
 
 impl Webhooks {
-    /// Calls `service` for every webhook whose URL begins with `prefix`. If several prefixes match,
+    /// Calls `service` for every webhook whose URL starts with `prefix`. If several prefixes match,
     /// the one that was registered last wins.
     pub fn handle<S, B>(&self, prefix: impl Into<String>, service: S)
     where
@@ -126,7 +126,7 @@ impl Webhooks {
         routes.insert(0, Route { matched, backend });
     }
 
-    /// Who answers for a URL.
+    /// Returns the backend for a URL, if one is registered.
     pub(super) fn of_url(&self, url: &str) -> Option<Backend> {
         let routes = self.routes();
         let found = routes.iter().find(
@@ -135,7 +135,7 @@ impl Webhooks {
         found.map(|route| route.backend.clone())
     }
 
-    /// Who answers for a service.
+    /// Returns the backend for a service, if one is registered.
     pub(super) fn of_service(&self, namespace: &str, name: &str) -> Option<Backend> {
         let wanted = Matched::Service { namespace: namespace.to_owned(), name: name.to_owned() };
         let routes = self.routes();

@@ -1,11 +1,11 @@
-//! What every call of a webhook needs, whatever it is about.
+//! The dependencies of every call of a webhook.
 
 use super::backend::Webhooks;
 use crate::ids::Ids;
 
-/// What is needed to call a webhook.
+/// The registry of webhooks, and the source of uids.
 pub(crate) struct Caller<'a> {
     pub(crate) webhooks: &'a Webhooks,
-    /// Where the uids of reviews come from.
+    /// The source of the uids of reviews.
     pub(crate) ids: &'a mut Ids,
 }

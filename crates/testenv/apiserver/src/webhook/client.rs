@@ -1,5 +1,4 @@
-//! Calling a webhook: where it is, and what can go wrong on the way, in the words of the Go client
-//! of the real server.
+//! Calls a webhook. Its errors have the texts of the real server's Go client.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -25,18 +24,18 @@ use super::backend::{ANSWER_MAX, Backend, Handler, Webhooks};
 use super::trust::{Trust, Untrusted};
 use crate::field_error::go_quote;
 
-/// Where a webhook is: the `clientConfig` of a configuration or of a definition.
+/// The address of a webhook: the `clientConfig` of a configuration or of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientConfig {
     /// `https://host[:port]/path`, also for a service.
     url: String,
-    /// The namespace and name of the service, if that is how it is named.
+    /// The namespace and name of the service, if the configuration names one.
     service: Option<(String, String)>,
-    /// Whom to trust, in PEM.
+    /// The trusted authorities, in PEM.
     authorities: Vec<u8>,
 }
 
-/// Where a connection goes.
+/// The destination of a connection.
 struct Destination {
     /// The name that the certificate must be valid for.
     name: String,
@@ -63,10 +62,10 @@ impl ClientConfig {
         Self { url, service: Some((namespace, name)), authorities }
     }
 
-    /// Sends a review and gives the answer.
+    /// Sends a review and returns the answer.
     ///
     /// # Errors
-    /// What the real server says when its client fails.
+    /// Returns the text of the real server's client if the call fails.
     pub(super) async fn post(
         &self,
         webhooks: &Webhooks,
@@ -116,7 +115,7 @@ impl ClientConfig {
         }
     }
 
-    /// One connection for one request: webhooks of tests are few, and come and go.
+    /// Opens one connection per request: webhooks in tests are few, and come and go.
     async fn over_tls(
         &self,
         to: &Destination,
@@ -143,12 +142,12 @@ impl ClientConfig {
             let body = body.map_err(|why| why.to_string())?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        // The connection is driven here, so that it ends with the request.
+        // The connection is polled here, so that it ends with the request.
         tokio::pin!(exchange);
         tokio::select! {
             answer = &mut exchange => answer,
             ended = connection => {
-                // What was read before the end may be a whole answer.
+                // The answer may be complete, although the connection has ended.
                 ended.map_err(|why| broken(&why))?;
                 exchange.await
             }
@@ -187,7 +186,7 @@ fn request(path: &str, host: &str, body: Bytes) -> Result<Request<Full<Bytes>>, 
         .map_err(|why| why.to_string())
 }
 
-/// The path without doubled slashes and without one at its end, as Go joins paths.
+/// Removes doubled slashes and a slash at the end of the path, as Go does.
 fn cleaned(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let mut steps = rest.split('/');
@@ -201,7 +200,7 @@ fn not_connected(to: &Destination, why: &std::io::Error) -> String {
         ErrorKind::ConnectionRefused => {
             format!("dial tcp {}: connect: connection refused", to.address)
         }
-        // The system says of names only in words that they are not known.
+        // For an unknown name, the system's error has a text but no code.
         _ if why.raw_os_error().is_none() => {
             format!("dial tcp: lookup {}: no such host", to.name)
         }
@@ -223,7 +222,7 @@ fn no_handshake(why: &std::io::Error) -> String {
         {
             format!("tls: failed to verify certificate: {other}")
         }
-        // The first bytes of an answer without TLS are no record of it.
+        // An answer without TLS does not begin with a TLS record.
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             "http: server gave HTTP response to HTTPS client".to_owned()
         }
@@ -235,7 +234,7 @@ fn broken(why: &hyper::Error) -> String {
     if why.is_incomplete_message() { "EOF".to_owned() } else { why.to_string() }
 }
 
-/// The body of an answer that is one.
+/// Returns the body of a successful answer.
 fn read(answer: &Response<Bytes>) -> Result<Bytes, String> {
     let (code, body) = (answer.status(), answer.body());
     let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -262,7 +261,7 @@ fn read(answer: &Response<Bytes>) -> Result<Bytes, String> {
     Err(refusal(code, &said))
 }
 
-/// What client-go says of a code without a `Status`.
+/// Returns client-go's error for a status code without a `Status`.
 fn refusal(code: StatusCode, said: &str) -> String {
     let text = match code.as_u16() {
         400 => "the server rejected our request for an unknown reason",

@@ -1,19 +1,19 @@
-//! How a definition has its objects converted between its versions: by which webhook, if by one.
+//! The conversion settings of a definition.
 
 use serde_json::Value;
 
 use super::client::ClientConfig;
 
-/// How a definition has its objects converted.
+/// The webhook that converts the objects of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conversion {
     pub(super) client: ClientConfig,
-    /// The version of reviews that the webhook is sent.
+    /// The version of the reviews that are sent to the webhook, if it accepts a known one.
     pub(super) review_version: Option<&'static str>,
 }
 
 impl Conversion {
-    /// Reads `spec.conversion`; none if no webhook converts.
+    /// Reads `spec.conversion`. Returns `None` unless a webhook converts.
     pub(crate) fn read(conversion: &Value) -> Option<Self> {
         if conversion["strategy"] != "Webhook" {
             return None;

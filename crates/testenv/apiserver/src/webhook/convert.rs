@@ -20,10 +20,10 @@ use crate::object::Stored;
 /// How long a conversion may take, as on the real server.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Converts one object, which has its type, to a version of its kind.
+/// Converts one object, which includes its type, to a version of its kind.
 ///
 /// # Errors
-/// What the real server says.
+/// Returns the error of the real server.
 pub(crate) async fn object(
     of: &Registered,
     to: &str,
@@ -34,12 +34,12 @@ pub(crate) async fn object(
     Ok(converted.pop().unwrap_or_default())
 }
 
-/// Converts several objects, which have their types, to a version of their kind, in one request.
-/// Objects that are in it stay as they are. Errors are those of the real server for one object: it
-/// converts the items of a list one by one.
+/// Converts several objects, which include their types, to a version of their kind, in one request.
+/// Objects that are already in this version stay as they are. Errors have the text for a single
+/// object, because the real server converts the items of a list one by one.
 ///
 /// # Errors
-/// What the real server says.
+/// Returns the error of the real server.
 pub(crate) async fn objects(
     of: &Registered,
     to: &str,
@@ -89,10 +89,10 @@ pub(crate) async fn objects(
     Ok(objects)
 }
 
-/// The same for objects as they are stored; those that are in the version stay as they are.
+/// Converts stored objects. Those that are already in the version stay as they are.
 ///
 /// # Errors
-/// What the real server says.
+/// Returns the error of the real server.
 pub(crate) async fn stored(
     of: &Registered,
     to: &str,
@@ -119,7 +119,8 @@ pub(crate) async fn stored(
     Ok(items)
 }
 
-/// Drops what the schema of a version does not know, and fills in its defaults if told so.
+/// Removes the fields that the schema of a version does not have, and sets defaults if `defaults`
+/// is set.
 pub(super) fn default_custom(of: &Registered, version: &str, object: &mut Value, defaults: bool) {
     if let Some(schema) = of.version(version).and_then(Version::schema) {
         schema.prune(object);
@@ -133,7 +134,7 @@ fn text(value: &Value, field: &str) -> String {
     value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The objects of an answer to the question `uid`.
+/// Returns the objects of the answer to the question `uid`.
 fn answer(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let review = CONVERSION.decode(body, version)?;
     let response = review.get("response").filter(|response| response.is_object());
@@ -158,8 +159,8 @@ fn answer(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, String> {
     Ok(response["convertedObjects"].as_array().cloned().unwrap_or_default())
 }
 
-/// A converted object is the same one: the webhook may change nothing of its metadata but labels
-/// and annotations.
+/// Checks that the webhook has returned the same object, and restores its metadata: only labels and
+/// annotations may change.
 fn check(of: &Registered, wanted: &str, old: &Value, new: &mut Value) -> Result<(), String> {
     let given = text(new, "apiVersion");
     if given != wanted {

@@ -1,5 +1,4 @@
-//! The order in which webhooks are called, and what becomes of a write when one refuses it or
-//! fails.
+//! Calls the webhooks of a write in their order, and combines their answers.
 
 use std::sync::Arc;
 
@@ -19,34 +18,34 @@ use crate::json;
 use crate::kinds::{decode_type, default_builtin, prune_metadata};
 use crate::metadata;
 
-/// A write, and who may have to be asked about it.
+/// A write, and the webhooks that may have to be called for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) attributes: Attributes,
-    /// Those whose rules match, in the order in which they are called.
+    /// The webhooks whose rules match, in the order in which they are called.
     pub(crate) hooks: Vec<Arc<Hook>>,
     pub(crate) namespace_labels: Value,
 }
 
-/// What webhooks made of a write.
+/// The result of all webhooks of a write.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    /// The object, if one of them has changed it; or the refusal.
+    /// The object if a webhook has changed it, or the refusal.
     pub(crate) result: Result<Option<Value>, Failure>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// A call that did not answer the question.
+/// The outcome of a call.
 enum Called {
     Answered(Answer),
-    /// The write goes on if the webhook's failure policy says so.
+    /// The call failed: the failure policy of the webhook decides whether the write continues.
     Failed(String),
-    /// The write does not go on.
+    /// The write is refused, whatever the failure policy says.
     Refused(Failure),
 }
 
-/// Asks mutating webhooks, one after the other. Those that want to know are asked once more if
-/// others have changed the object after them.
+/// Calls mutating webhooks one after the other. Webhooks with the reinvocation policy `IfNeeded`
+/// are called once more if others have changed the object after them.
 pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> Verdict {
     let Write { attributes, hooks, namespace_labels } = write;
     let mut run = Mutation {
@@ -71,7 +70,8 @@ pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> Verdict {
     Verdict { result: result.map(|()| object), warnings: run.warnings }
 }
 
-/// Asks validating webhooks, all at once. If several refuse, the first in their order is told of.
+/// Calls validating webhooks, all at once. If several refuse, the first one in their order is
+/// reported.
 pub(crate) async fn validate(write: Write, caller: Caller<'_>) -> Verdict {
     let Write { attributes, hooks, namespace_labels } = write;
     let mut warnings = Vec::new();
@@ -118,18 +118,17 @@ async fn validated(
     refusal.map_or(Ok(()), Err)
 }
 
-/// A write on its way through mutating webhooks.
+/// The state of a write while mutating webhooks are called.
 struct Mutation {
     write: Attributes,
-    /// The version in which its objects are now.
+    /// The current version of its objects.
     version: String,
     namespace_labels: Value,
     is_changed: bool,
     warnings: Vec<String>,
-    /// Webhooks that were called and want to be called again if others change the object. They are
-    /// told apart by their place in the list.
+    /// The indices of called webhooks that have to be called again if others change the object.
     invoked: Vec<usize>,
-    /// Those that have to be called again.
+    /// The indices of webhooks that have to be called again.
     reinvoked: Vec<usize>,
 }
 
@@ -168,7 +167,7 @@ impl Mutation {
         Ok(())
     }
 
-    /// Asks one webhook; tells whether it has changed the object.
+    /// Calls one webhook. Returns whether it has changed the object.
     async fn ask(&mut self, hook: &Hook, caller: &mut Caller<'_>) -> Result<bool, Failure> {
         let uid = caller.ids.uid();
         let outcome = call(hook, &self.write, &self.version, &uid, true, caller.webhooks).await;
@@ -184,7 +183,7 @@ impl Mutation {
         let Some(patch) = answer.patch else { return Ok(false) };
         let patched = match patch::apply(&patch, &self.write.object) {
             Ok(None) => return Ok(false),
-            // There is nothing to apply it to.
+            // A deletion has no object to patch.
             _ if self.write.operation == Operation::Delete => {
                 return Err(Failure::internal_error(&format!(
                     "admission webhook {:?} attempted to modify the object, which is not supported for \
@@ -222,7 +221,7 @@ impl Mutation {
 }
 
 impl Hook {
-    /// What a call that failed does to the write.
+    /// Applies the failure policy to a call that failed.
     fn failed(&self, why: &str) -> Result<(), Failure> {
         let told = format!("failed calling webhook {:?}: {why}", self.name);
         let configuration = &self.configuration;
@@ -236,7 +235,7 @@ impl Hook {
 }
 
 impl Attributes {
-    /// Where the write is made.
+    /// Returns the properties of the write that rules match.
     pub(crate) fn place(&self) -> RuleInput<'_> {
         RuleInput {
             of: &self.of,
@@ -282,16 +281,16 @@ async fn call(
     }
 }
 
-/// An object that cannot be shown to a mutating webhook. The real server says the first words
-/// twice.
+/// The error for an object that cannot be converted for a mutating webhook. The real server's
+/// message has the prefix twice.
 fn inconvertible(why: &str) -> Failure {
     Failure::internal_error(&format!("Internal error occurred: {why}"))
 }
 
-/// The same write with its objects in another version of the kind.
+/// Returns the write with its objects in another version of the kind.
 ///
 /// # Errors
-/// What the real server says of the conversion.
+/// Returns the real server's error if the conversion fails.
 async fn in_version(
     write: &Attributes,
     from: &str,
@@ -299,7 +298,7 @@ async fn in_version(
     caller: &mut Caller<'_>,
 ) -> Result<Attributes, String> {
     let mut write = write.clone();
-    // The type of a subresource has no versions here.
+    // Subresources of another group are not converted.
     if from == to || write.kind.group != write.resource.group {
         return Ok(write);
     }
@@ -311,14 +310,14 @@ async fn in_version(
     Ok(write)
 }
 
-/// What is left of a patched object after decoding it: its known fields, and its defaults.
+/// Decodes a patched object: keeps its known fields and sets its defaults.
 fn decoded(write: &Attributes, version: &str, mut object: Value) -> Result<Value, Failure> {
     let of = &write.of;
     let is_part = write.kind.name != of.kind;
     if of.is_builtin() {
         let refused = |why: String| Failure::internal_error(&why);
         decode_type(&write.kind.api_version(), &write.kind.name, &mut object).map_err(refused)?;
-        // Defaults are those of the form that is stored.
+        // Defaults belong to the stored form.
         if !is_part && of.stored_as.is_none() {
             default_builtin(of, &mut object, false);
         }

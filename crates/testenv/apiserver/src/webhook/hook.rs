@@ -1,5 +1,4 @@
-//! A webhook as its configuration describes it, and all of them in the order in which they are
-//! called.
+//! Webhooks as their configurations describe them, in the order in which they are called.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,32 +10,32 @@ use crate::cel::Condition;
 use crate::kinds::Registry;
 use crate::store::Store;
 
-/// One entry of `webhooks`.
+/// One entry of `webhooks` in a configuration.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent field of the webhook")]
 pub(crate) struct Hook {
-    /// The name of its configuration.
+    /// The name of the configuration.
     pub(super) configuration: String,
     pub(super) name: String,
     pub(super) client: ClientConfig,
     pub(super) rules: Vec<Rule>,
-    /// Whether a write goes on if the webhook cannot be called.
+    /// Whether a write continues if the call of the webhook fails.
     pub(super) ignores_failure: bool,
-    /// Whether rules also match other versions of what they name.
+    /// Whether rules also match other versions of the resources that they name.
     pub(super) matches_equivalent: bool,
     pub(super) namespace_selector: Value,
     pub(super) object_selector: Value,
     pub(super) conditions: Vec<Condition>,
-    /// Whether it may be called for a dry run.
+    /// Whether the webhook may be called for a dry run.
     pub(super) is_free_of_side_effects: bool,
     pub(super) timeout: Duration,
-    /// The version of reviews that it is sent, if it takes one that this server knows.
+    /// The version of the reviews that are sent to it, if it accepts a known one.
     pub(super) review_version: Option<&'static str>,
     /// Whether it is called again if others have changed the object after it.
     pub(super) is_reinvoked: bool,
 }
 
-/// Which requests a webhook is about.
+/// The requests that a webhook is called for.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) operations: Vec<String>,
@@ -55,7 +54,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Reads them from the store.
+    /// Reads the configurations from the store.
     pub(crate) fn read(store: &Store, registry: &Registry) -> Self {
         let of = |plural: &str| {
             let kind = registry.by_plural(super::GROUP, plural);
@@ -69,7 +68,7 @@ impl Hooks {
         }
     }
 
-    /// Whether nobody is to be asked about anything.
+    /// Returns whether there are no webhooks.
     pub(crate) fn is_empty(&self) -> bool {
         self.mutating.is_empty() && self.validating.is_empty()
     }
@@ -91,7 +90,7 @@ impl Hook {
             _ => None,
         };
         let conditions = hook["matchConditions"].as_array().into_iter().flatten();
-        // A condition that does not compile was refused with its configuration.
+        // Every condition compiles: a configuration with an invalid one is refused.
         let conditions = conditions
             .filter_map(|condition| Condition::compile(condition["expression"].as_str()?).ok());
         Self {

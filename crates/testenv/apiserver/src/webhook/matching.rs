@@ -1,4 +1,4 @@
-//! Which webhooks are asked about a write: rules, selectors and conditions.
+//! Selects the webhooks for a write: by rules, selectors and conditions.
 
 use serde_json::Value;
 
@@ -9,20 +9,21 @@ use crate::failure::Failure;
 use crate::kinds::Registered;
 use crate::selector::object::selects;
 
-/// Where a write is made: what rules look at.
+/// The properties of a write that rules match.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleInput<'a> {
     pub(crate) of: &'a Registered,
     /// The version of the path.
     pub(crate) version: &'a str,
     pub(crate) subresource: &'a str,
-    /// Of a namespace, its own name.
+    /// For a namespace, its own name.
     pub(crate) namespace: &'a str,
     pub(crate) operation: Operation,
 }
 
 impl Hook {
-    /// The version in which the webhook wants to see the objects of a write, if its rules match it.
+    /// Returns the version in which the webhook wants the objects of a write, or `None` if its
+    /// rules do not match.
     pub(crate) fn version_for<'a>(&self, place: &RuleInput<'a>) -> Option<&'a str> {
         let RuleInput { of, version: requested, .. } = *place;
         let is_clustered = place.namespace.is_empty() || of.is("", "namespaces");
@@ -47,7 +48,7 @@ impl Hook {
             .find_map(|rule| others.iter().copied().find(|version| matches(rule, version)))
     }
 
-    /// Whether the selectors match, given the labels of the namespace.
+    /// Returns whether the selectors match, given the labels of the namespace.
     pub(super) fn selects(&self, write: &Attributes, namespace_labels: &Value) -> bool {
         let is_namespace = write.of.is("", "namespaces");
         let has_one = !write.namespace.is_empty() || is_namespace;
@@ -70,10 +71,10 @@ impl Hook {
         matches(&write.object) || matches(&write.old)
     }
 
-    /// Whether the conditions hold for a write whose objects are in `version`.
+    /// Returns whether the conditions hold for a write whose objects are in `version`.
     ///
     /// # Errors
-    /// A 403 if that cannot be told and the webhook must not be skipped.
+    /// A 403 if a condition fails to evaluate and the failure policy is not `Ignore`.
     pub(super) fn meets_conditions(
         &self,
         write: &Attributes,

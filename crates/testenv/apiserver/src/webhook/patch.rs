@@ -1,5 +1,4 @@
-//! The patch of a mutating webhook, with the words of the real server's library for one that does
-//! not fit.
+//! Applies the patch of a mutating webhook. Errors have the texts of the real server's library.
 
 use serde_json::Value;
 
@@ -7,16 +6,16 @@ use crate::go_decoder::{go_syntax, go_type};
 use crate::json;
 use crate::write::patch::Operation;
 
-/// Why there is no patched object.
+/// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unpatched {
-    /// It is no patch, which is taken for a failed call.
+    /// It is not a patch. This counts as a failed call.
     Undecodable(String),
     /// It does not fit the object.
     Misfit(String),
 }
 
-/// Applies a patch. `None`: it says nothing.
+/// Applies a patch. Returns `None` if it has no operations.
 pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, Unpatched> {
     let read =
         json::read(patch).map_err(|error| Unpatched::Undecodable(go_syntax(&error, patch)))?.value;
@@ -43,7 +42,7 @@ pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, Unpat
     Ok(Some(patched))
 }
 
-/// What the real server says of the operations that fail most often.
+/// Returns the real server's error for the operations that fail most often.
 fn explain(operation: &Value) -> String {
     let text = |field: &str| operation[field].as_str().unwrap_or_default();
     let path = text("path");

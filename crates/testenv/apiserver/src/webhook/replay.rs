@@ -1,10 +1,10 @@
-//! The seam between writes, which never wait, and webhooks, which have to be waited for.
+//! Connects writes, which never wait, with webhooks, which have to be waited for.
 //!
 //! An attempt at a write asks its questions with [`State::ask`](crate::state::State::ask). A
-//! question that was not answered yet is noted, and the attempt ends with a failure that nobody
-//! sees. Its answer is then asked for without the lock ([`Replay::answer`]), and the write is
-//! attempted again. So that the next attempt asks the same, it draws the same names and uids, and
-//! reads the same time.
+//! question without an answer is recorded, and the attempt ends with an error that no client sees.
+//! Then the webhook is called without the lock ([`Replay::answer`]), and the write is attempted
+//! again. All attempts draw the same names and uids and read the same time, so that they ask the
+//! same questions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::ids::Ids;
 use crate::kinds::Registered;
 use crate::user::User;
 
-/// How often a write is attempted whose object changes all the time. The real server repeats a
-/// patch five times; here each phase takes an attempt of its own.
+/// How often a write is attempted if its object keeps changing. The real server repeats a patch
+/// five times; here each phase takes an attempt of its own.
 const ATTEMPTS_MAX: usize = 30;
 
-/// Something that only a webhook can answer.
+/// A question that only a webhook can answer.
 #[derive(Clone)]
 pub(crate) enum Question {
     Mutate(Write),
     Validate(Write),
-    /// An object with its type, in another version.
+    /// Converts an object, which includes its type, to another version.
     Convert {
         of: Arc<Registered>,
         to: String,
@@ -38,14 +38,14 @@ pub(crate) enum Question {
     },
 }
 
-/// Objects may be secrets: only how many questions there are shows.
+/// Objects may be secrets: only the numbers of answers and questions are shown.
 impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Replay({} answers, {} questions)", self.answers.len(), self.waiting.len())
     }
 }
 
-/// Whether it is the same question.
+/// Questions are equal if a webhook would be asked the same.
 impl PartialEq for Question {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -61,12 +61,12 @@ impl PartialEq for Question {
     }
 }
 
-/// One request and its questions, over all attempts.
+/// One request with its questions and answers, over all attempts.
 pub(crate) struct Replay {
     pub(crate) user: User,
     /// The options of a create or an update, without their type.
     pub(crate) options: Value,
-    /// Set while the write is part of another that was admitted.
+    /// Set while the write is part of another one that webhooks have admitted.
     pub(crate) is_admitted: bool,
     pub(crate) ids: Ids,
     review_ids: Ids,
@@ -78,7 +78,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// The first attempt of a request.
+    /// Prepares the first attempt of a request.
     pub(crate) fn new(ids: &mut Ids, clock: &WallClock, user: User, options: Value) -> Self {
         Self {
             user,
@@ -94,7 +94,7 @@ impl Replay {
         }
     }
 
-    /// The answer to a question, if it is known; or the end of this attempt.
+    /// Returns the answer to a question if it is known; otherwise an error that ends this attempt.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Value>, Failure> {
         if let Some((_, answer)) = self.answers.iter().find(|(known, _)| *known == question) {
             return answer.clone();
@@ -103,15 +103,15 @@ impl Replay {
         Err(Failure::unanswered())
     }
 
-    /// Whether the attempt ended because of a question.
+    /// Returns whether the attempt ended because of a question.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Asks what the last attempt wanted to know.
+    /// Calls the webhooks for the open questions of the last attempt.
     ///
     /// # Errors
-    /// A 409 if this goes on for too long.
+    /// A 409 after too many attempts.
     pub(crate) async fn answer(&mut self, webhooks: &Webhooks) -> Result<(), Failure> {
         self.attempts += 1;
         if self.attempts > ATTEMPTS_MAX {
@@ -135,12 +135,12 @@ impl Replay {
         Ok(())
     }
 
-    /// What webhooks warn of.
+    /// Returns the warnings of the webhooks.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What converts answers to requests.
+    /// Returns the caller for conversions of the answer.
     pub(crate) fn caller<'a>(&'a mut self, webhooks: &'a Webhooks) -> Caller<'a> {
         Caller { webhooks, ids: &mut self.review_ids }
     }

@@ -1,5 +1,5 @@
-//! Reviews on the wire: the question that a webhook is asked, and its answer, checked as the real
-//! server checks it.
+//! The wire format of reviews: encodes questions to webhooks, and checks their answers as the real
+//! server does.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -21,16 +21,16 @@ pub(super) struct Answer {
     pub(super) warnings: Vec<String>,
 }
 
-/// Why an answer is none.
+/// Why an answer cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// It could not be decoded, which is taken for a failed call.
+    /// It could not be decoded. This counts as a failed call.
     Undecodable(String),
     /// It does not answer the question.
     Invalid(String),
 }
 
-/// What kind of review it is: its group and kind.
+/// The group and kind of a review.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) group: &'static str,
@@ -41,7 +41,7 @@ pub(super) const ADMISSION: Kind = Kind { group: "admission.k8s.io", name: "Admi
 pub(super) const CONVERSION: Kind =
     Kind { group: "apiextensions.k8s.io", name: "ConversionReview" };
 
-/// The question about a write whose objects are in `version`.
+/// Returns the question about a write whose objects are in `version`.
 pub(super) fn admission(
     write: &Attributes,
     version: &str,
@@ -63,11 +63,11 @@ impl Kind {
     /// Decodes a body into a review of this version.
     ///
     /// # Errors
-    /// What Go's decoder says.
+    /// Returns the error of Go's decoder.
     pub(super) fn decode(self, body: &[u8], version: &str) -> Result<Map<String, Value>, String> {
         let value = match json::read(body) {
             Ok(read) => read.value,
-            // What is not JSON may be YAML, which nearly everything is.
+            // An answer that is not JSON is parsed as YAML, as on the real server.
             Err(error) => {
                 let is_shallow = windlass_nesting::depth(body) <= json::depth_max();
                 let text = std::str::from_utf8(body).ok().filter(|_| is_shallow);
@@ -100,7 +100,7 @@ impl Kind {
         }
     }
 
-    /// The complaint about a review whose type is not exactly this, if there is one.
+    /// Returns an error if the type of the review is not exactly this.
     pub(super) fn check_type(self, review: &Map<String, Value>) -> Result<(), String> {
         let (version, kind) = type_of(review);
         let wanted = format!("{}/v1", self.group);
@@ -136,7 +136,7 @@ impl Answer {
         if response.is_none() {
             return invalid("webhook response was absent");
         }
-        // Reviews of the old version were never checked.
+        // The real server does not check `v1beta1` reviews.
         if version == "v1" {
             if fields.uid != uid {
                 let why = format!("expected response.uid={uid:?}, got {:?}", fields.uid);
@@ -179,7 +179,7 @@ impl Answer {
 /// The fields of a response, if there is one.
 struct Fields<'a>(Option<&'a Map<String, Value>>);
 
-/// The same with their types.
+/// The decoded fields of a response.
 #[derive(Default)]
 struct Read {
     uid: String,

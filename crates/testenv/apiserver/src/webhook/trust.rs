@@ -1,6 +1,7 @@
-//! Checking the certificate of a webhook: by the rules of Go's `crypto/x509`, and in its words.
+//! Checks the certificate of a webhook by the rules of Go's `crypto/x509`, and with its error
+//! texts.
 //!
-//! Go differs from webpki in ways that people notice. A certificate that is itself in `caBundle` is
+//! Go differs from webpki in ways that users notice. A certificate that is itself in `caBundle` is
 //! trusted, whoever signed it: envtest and many self-signed certificates rely on this. An expired
 //! authority is not accepted. The checks run in this order: dates, name, signature.
 
@@ -29,23 +30,23 @@ use x509_parser::time::ASN1Time;
 
 use crate::field_error::go_quote;
 
-/// The authorities of a `caBundle`. Nobody else is trusted.
+/// The authorities of a `caBundle`. No other authority is trusted.
 #[derive(Debug)]
 pub(super) struct Trust {
     authorities: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Why a certificate is not trusted, as Go says it.
+/// Why a certificate is not trusted, with the text of Go.
 #[derive(Debug, thiserror::Error)]
 #[error("x509: {0}")]
 pub(super) struct Untrusted(String);
 
 impl Trust {
-    /// Reads the authorities, which are in PEM.
+    /// Reads the authorities from PEM.
     ///
     /// # Errors
-    /// What the real server says if it cannot read them.
+    /// Returns the real server's error if they cannot be read.
     pub(super) fn read(bundle: &[u8]) -> Result<Self, String> {
         let authorities: Result<_, _> = CertificateDer::pem_slice_iter(bundle).collect();
         let authorities = authorities.map_err(|_| "unable to load root certificates".to_owned())?;
@@ -53,20 +54,20 @@ impl Trust {
         Ok(Self { authorities, algorithms })
     }
 
-    /// The authorities that are valid now, and those that are not.
+    /// Returns the authorities that are valid now, and those that are not.
     fn split_by_validity(&self, now: UnixTime) -> (RootCertStore, RootCertStore) {
         let (mut valid, mut expired) = (RootCertStore::empty(), RootCertStore::empty());
         for authority in &self.authorities {
             let is_valid = parsed(authority).is_none_or(|authority| is_valid(&authority, now));
-            // One that rustls does not accept as an authority is skipped.
+            // A certificate that rustls does not accept as an authority is skipped.
             let _ = if is_valid { &mut valid } else { &mut expired }.add(authority.clone());
         }
         (valid, expired)
     }
 
-    /// What Go says if no valid authority has signed the certificate. If an expired one has
-    /// (`has_expired`), it says so; otherwise it names an authority with the right name, if there
-    /// is one.
+    /// Returns Go's error for a certificate that no valid authority has signed. If an expired one
+    /// has (`has_expired`), the error is about its dates; otherwise it names an authority with the
+    /// right name, if there is one.
     fn untrusted_issuer(
         &self,
         leaf: &X509Certificate<'_>,
@@ -225,7 +226,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
-/// How Go names an authority.
+/// Returns the name that Go prints for an authority.
 fn name_of(authority: &X509Certificate<'_>) -> String {
     let subject = authority.subject();
     let names = subject.iter_common_name().chain(subject.iter_organization());

@@ -1,4 +1,4 @@
-//! A small client for tests that want to see every byte: requests straight into the service.
+//! A small client that sends requests straight to the service, for tests that check every byte.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use tower::Service;
 use windlass_apiserver::{ApiServer, Body, Disconnected, WallClock};
 
-/// A server whose bytes depend on nothing but its requests.
+/// Returns a server with a fixed clock, so that its bytes depend only on its requests.
 pub(crate) fn server() -> ApiServer {
     ApiServer::builder().clock(WallClock::fixed(moment())).build()
 }
 
-/// How many inputs a random test draws: its own number, unless `PROPTEST_CASES` says another.
-/// proptest itself heeds the variable only where a test names no number.
+/// Returns the number of inputs of a random test: `usual`, unless `PROPTEST_CASES` is set. proptest
+/// itself reads the variable only if a test sets no number.
 pub(crate) fn cases(usual: u32) -> u32 {
     match std::env::var("PROPTEST_CASES") {
         Ok(text) => text.parse().expect("PROPTEST_CASES must be a number"),
@@ -43,7 +43,7 @@ pub(crate) async fn send(
     server.service().call(request).await
 }
 
-/// The status and the body as JSON (`null` if it is none).
+/// Returns the status, and the body as JSON (`null` if it is not JSON).
 pub(crate) async fn call(
     server: &ApiServer,
     method: Method,
@@ -77,7 +77,7 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
 
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Creates a config map and gives its version.
+/// Creates a config map and returns its version.
 pub(crate) async fn create(server: &ApiServer, name: &str) -> String {
     let (status, body) = post(server, CONFIG_MAPS, config_map(name, "0")).await;
     assert_eq!(status, StatusCode::CREATED, "{body}");
@@ -93,18 +93,18 @@ pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
 }
 
-/// A watch, read line by line.
+/// A watch that is read line by line.
 pub(crate) struct Lines {
     body: Body,
     buffer: BytesMut,
 }
 
-/// What comes next from a watch.
+/// The next item of a watch.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     Event(String, Value),
     End,
-    /// The connection broke; so many bytes of a line had arrived.
+    /// The connection broke after so many bytes of a line.
     Broken(usize),
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn watch(server: &ApiServer, query: &str) -> Lines {
     watch_at(server, &format!("{CONFIG_MAPS}?watch=true{query}")).await
 }
 
-/// The same for any path that says that it is a watch.
+/// Opens a watch at any path; its query must ask for a watch.
 pub(crate) async fn watch_at(server: &ApiServer, path: &str) -> Lines {
     let response = send(server, Method::GET, path, "application/json", Vec::new()).await;
     let response = response.expect("an answer");
@@ -137,7 +137,7 @@ impl Lines {
         }
     }
 
-    /// Type, name and version of the next event.
+    /// Returns type, name and version of the next event.
     pub(crate) async fn event(&mut self) -> (String, String, String) {
         match self.next().await {
             Next::Event(kind, object) => {

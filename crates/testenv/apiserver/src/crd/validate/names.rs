@@ -6,7 +6,7 @@ use super::text;
 use crate::field_error::FieldError;
 use crate::metadata::names::dns1035_label;
 
-/// Checks the form of the names that are there.
+/// Checks the form of the names that are set.
 pub(super) fn check_names(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for name in ["plural", "singular"] {
         check(text(names, name), &format!("{path}.{name}"), errors);
@@ -27,7 +27,7 @@ pub(super) fn check_names(names: &Value, path: &str, errors: &mut Vec<FieldError
     check_all(names, "categories", path, errors);
 }
 
-/// What is wrong with a label, in one text.
+/// Returns all errors of a label, joined into one message.
 pub(super) fn joined(name: &str) -> Option<String> {
     let wrong = dns1035_label(name);
     (!wrong.is_empty()).then(|| wrong.join(","))

@@ -23,7 +23,7 @@ fn gadget() -> Value {
     })
 }
 
-/// The errors of a definition that differs from a good one.
+/// Returns the errors of a valid definition after `change`.
 fn errors(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut crd = gadget();
     change(&mut crd);

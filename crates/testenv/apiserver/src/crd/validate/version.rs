@@ -12,8 +12,8 @@ const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// What may stand at the root of a schema with a status subresource, as Go's fields and as JSON
-/// names them.
+/// The keywords that are allowed at the root of a schema with a status subresource: their Go names
+/// and their JSON names.
 const ALLOWED_AT_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -39,7 +39,7 @@ const ALLOWED_AT_ROOT: [(&str, &str); 22] = [
     ("XValidations", "x-kubernetes-validations"),
 ];
 
-/// What stands at one version and not at all of them alike.
+/// Validates the fields of one version that differ between versions.
 pub(super) fn check_own(spec: &Value, version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     check_deprecation(version, path, errors);
     if shared(spec, "schema").is_none() {
@@ -59,7 +59,7 @@ pub(super) fn check_own(spec: &Value, version: &Value, path: &str, errors: &mut 
     }
 }
 
-/// What all versions have alike.
+/// Validates the fields that are the same in all versions.
 pub(super) fn check_shared(spec: &Value, errors: &mut Vec<FieldError>) {
     if let Some(schema) = shared(spec, "schema") {
         let status =
@@ -97,7 +97,7 @@ fn check_deprecation(version: &Value, path: &str, errors: &mut Vec<FieldError>) 
     errors.push(FieldError::invalid_as(field, &go_json(&warning.into()), detail));
 }
 
-/// `path` is that of the object that holds the schema.
+/// Validates a schema. `path` is the path of the object that holds it.
 fn check_schema(holder: &Value, status: bool, path: &str, errors: &mut Vec<FieldError>) {
     let schema = &holder["openAPIV3Schema"];
     if schema.is_null() {
@@ -116,7 +116,8 @@ fn check_schema(holder: &Value, status: bool, path: &str, errors: &mut Vec<Field
     }
 }
 
-/// The status is validated on its own, so that nothing at the root may speak of it.
+/// Checks the root of a schema with a status subresource. The status is validated on its own, so
+/// keywords that concern the whole object are not allowed there.
 fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
     if !kind.is_empty() && kind != "object" {
@@ -254,7 +255,7 @@ fn check_selectable(selectable: &Value, holder: &Value, path: &str, errors: &mut
     }
 }
 
-/// The schema of a field by its path, which starts with a dot.
+/// Returns the schema of the field at `path`, which starts with a dot.
 fn find<'a>(schema: &'a Value, path: &str) -> Result<&'a Value, String> {
     if path.contains(['[', ']']) {
         return Err("array notation is not allowed".to_owned());
@@ -272,7 +273,8 @@ fn find<'a>(schema: &'a Value, path: &str) -> Result<&'a Value, String> {
         }
         found = match (found["properties"].get(name), &found["additionalProperties"]) {
             (Some(property), _) => property,
-            // Without declared properties, every name leads to the schema of the additional ones.
+            // Without declared properties, every name leads to the schema of
+            // `additionalProperties`.
             (None, Value::Null) => return Err("does not refer to a valid field".to_owned()),
             (None, _) if found["properties"].is_object() => {
                 return Err("does not refer to a valid field".to_owned());
