@@ -3,7 +3,7 @@
 //! All times are the server's, so no clock of a replica matters.
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_testkit::{AuditRecord, AuditStage};
+use windlass_testserver::{AuditRecord, AuditStage};
 
 /// The name of the Lease.
 pub const LEASE: &str = "operator";

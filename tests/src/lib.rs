@@ -9,7 +9,8 @@
 //! - `fixtures`: shared objects and definitions, and `rights`: users with roles;
 //! - `transcript`: requests and answers, made comparable by `normalise`;
 //! - `recording`: the transcripts of the real server, in `tests/recordings`, formatted by `render`;
-//! - [`runner`]: runs a case and compares; `diff` shows a difference.
+//! - [`runner`]: runs a case, and compares or records it; `diff` shows a difference;
+//! - [`roles`]: the initial roles of a real server.
 //!
 //! Failovers of real processes:
 //!
@@ -19,6 +20,7 @@
 pub mod cases;
 pub mod failover;
 pub mod replica;
+pub mod roles;
 pub mod runner;
 
 mod answer;

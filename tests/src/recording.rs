@@ -1,7 +1,7 @@
 //! The recordings: transcripts of the real server, one file per area in `tests/recordings`.
 //!
 //! A file has the cases of its area by name, and the version of the recorded server. It is written
-//! by `cargo xtask conformance --record`, never by hand.
+//! by `cargo xtask record cases`, never by hand.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,9 +1,8 @@
 //! Runs a case on one of the servers, and compares its transcript with the recording.
 //!
-//! `WINDLASS_TEST_REAL=1` enables the real server, `WINDLASS_CONFORMANCE=record` writes its answers
-//! as the recording. `cargo xtask` sets both.
+//! Tests only compare. [`record`] is for the program of the same name, which `cargo xtask record`
+//! runs.
 
-use std::env;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -43,21 +42,22 @@ pub fn embedded_with_roles(case: &Case) {
     compare(case, "embedded", &steps);
 }
 
-/// Runs the case on the real server, if the real tier is on.
+/// Runs the case on the real server, and compares its transcript with the recording.
 ///
 /// # Panics
 /// If the transcript differs from the recording, or if there is no recording.
 pub fn real(case: &Case) {
-    if env::var("WINDLASS_TEST_REAL").as_deref() != Ok("1") {
-        println!("skipped: the real server is asked by `cargo xtask test --real`");
-        return;
-    }
+    let (steps, _) = block_on(async { transcript(case, Target::real().await).await });
+    compare(case, "real", &steps);
+}
+
+/// Runs the case on the real server, and makes its transcript the recording.
+///
+/// # Panics
+/// If the case fails, or if the recording cannot be written.
+pub fn record(case: &Case) {
     let (steps, server) = block_on(async { transcript(case, Target::real().await).await });
-    if env::var("WINDLASS_CONFORMANCE").as_deref() == Ok("record") {
-        recording::write(case.area, case.name, steps, &server);
-    } else {
-        compare(case, "real", &steps);
-    }
+    recording::write(case.area, case.name, steps, &server);
 }
 
 /// Checks the list of cases against the recordings: enough cases, unique names, no unused
@@ -98,7 +98,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn compare(case: &Case, server: &str, got: &[Value]) {
     let (area, name) = (case.area, case.name);
     let Some(expected) = recording::read(area).remove(name) else {
-        panic!("{area}::{name} has no recording; make it with: cargo xtask conformance --record");
+        panic!("{area}::{name} has no recording; make it with: cargo xtask record cases");
     };
     if let Some(report) = differences(&expected, got, server) {
         panic!(

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tower::ServiceExt as _;
 use windlass_apiserver::{ApiServer, Authorization, Fault, FaultRule, Rule, User};
-use windlass_testkit::RealCluster;
+use windlass_testserver::ControlPlane;
 
 /// The token of a user with all rights, on the embedded server.
 const ADMIN_TOKEN: &str = "admin-token";
@@ -55,7 +55,7 @@ pub(crate) enum Target {
     /// A fresh embedded server.
     Embedded(ApiServer),
     /// The real server of this process.
-    Real(Arc<RealCluster>, Turn),
+    Real(Arc<ControlPlane>, Turn),
 }
 
 /// The right to use the real server.
@@ -108,7 +108,7 @@ impl Target {
 
     /// Returns the real server of this process.
     pub(crate) async fn real() -> Self {
-        let cluster = RealCluster::shared().await;
+        let cluster = ControlPlane::shared().await;
         let cluster = cluster.unwrap_or_else(|error| panic!("there is no real cluster: {error}"));
         Self::Real(cluster, Turn::Shared(REAL_SERVER.read().await))
     }
@@ -220,7 +220,7 @@ fn embedded_client(server: &ApiServer, who: Who) -> Client {
     Client::new(service, "default")
 }
 
-fn real_client(cluster: &RealCluster, who: Who) -> Client {
+fn real_client(cluster: &ControlPlane, who: Who) -> Client {
     let mut config = match who {
         Who::Admin => cluster.config(),
         Who::Bob => cluster.config_as(cluster.powerless_token()),

@@ -9,8 +9,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 use windlass_apiserver::ApiServer;
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, go_program};
+use windlass_testserver::{ControlPlane, go_program};
 
 /// Returns the lines that the program prints for a server.
 async fn lines(kubeconfig: &Path) -> Vec<String> {
@@ -25,18 +24,15 @@ async fn lines(kubeconfig: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn go_clients_see_the_same_on_the_embedded_server_and_on_a_real_one() {
-    if !real_tier_is_on() {
-        eprintln!("skipped: needs Go and a real control plane, run `cargo xtask test --real`");
-        return;
-    }
     let server = ApiServer::new();
     let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
     let listening = listening.expect("a socket");
     let kubeconfig = listening.temporary_kubeconfig(None).expect("a kubeconfig");
     let embedded = lines(kubeconfig.path()).await;
 
-    let cluster = RealCluster::shared().await.expect("a control plane");
+    let cluster = ControlPlane::shared().await.expect("a control plane");
     let real = lines(cluster.kubeconfig_path()).await;
     for (embedded, real) in embedded.iter().zip(&real) {
         assert_eq!(embedded, real, "the embedded server is on the left");

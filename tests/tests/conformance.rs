@@ -1,9 +1,8 @@
 //! The conformance suite: every case as two tests, `embedded::<area>::<case>` and
 //! `real::<area>::<case>`.
 //!
-//! The first runs on an embedded server of its own. The second runs on the real server if
-//! `WINDLASS_TEST_REAL=1`, which `cargo xtask test --real` sets. Both are compared with the
-//! recording.
+//! The first runs on an embedded server of its own. The second runs on the real server, and is
+//! ignored unless `cargo xtask test --real` runs it. Both are compared with the recording.
 
 use windlass_tests::{cases, for_each_case, runner};
 
@@ -25,6 +24,7 @@ macro_rules! tests_on_the_real_server {
         mod real {
             $(mod $area {
                 $(#[test]
+                #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
                 fn $name() {
                     crate::runner::real(crate::cases::named(stringify!($name)));
                 })*

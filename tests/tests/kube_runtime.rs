@@ -13,7 +13,7 @@ use kube_runtime::reflector::{self, ObjectRef};
 use kube_runtime::{Controller, WatchStreamExt as _, watcher};
 use serde_json::json;
 use windlass_apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -37,7 +37,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 async fn reflects(server: ApiServer, config: watcher::Config) {
-    let client = TestCluster::on(server.clone()).client().expect("a client");
+    let client = TestServer::on(server.clone()).client().expect("a client");
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     for name in ["a", "b", "c"] {
         api.create(&PostParams::default(), &config_map(name)).await.expect("a new config map");
@@ -116,7 +116,7 @@ async fn keep_secret(object: Arc<ConfigMap>, client: Arc<Client>) -> Result<Acti
 
 #[tokio::test(start_paused = true)]
 async fn controller_creates_repairs_and_leaves_the_rest_to_garbage_collection() {
-    let client = TestCluster::embedded().client().expect("a client");
+    let client = TestServer::embedded().client().expect("a client");
     let config_maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
     let controller = Controller::new(config_maps.clone(), watcher::Config::default())

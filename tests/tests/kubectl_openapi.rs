@@ -9,9 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use windlass_testkit::apiserver::ApiServer;
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions, kubectl};
+use windlass_testserver::apiserver::ApiServer;
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, kubectl};
 
 const DEFINITION: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -172,12 +171,9 @@ async fn machine_kubectl() -> Option<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn kubectl_reads_our_documents_as_those_of_a_real_server() {
-    if !real_tier_is_on() {
-        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
-        return;
-    }
-    let real = RealCluster::start(RealOptions::new()).await.expect("a control plane");
+    let real = ControlPlane::start(ControlPlaneOptions::new()).await.expect("a control plane");
     let built = kubectl().expect("the kubectl of the control plane");
     for program in [Some(built), machine_kubectl().await].into_iter().flatten() {
         let server = ApiServer::new();

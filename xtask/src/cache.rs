@@ -1,6 +1,6 @@
 //! The project's cache folder, outside of any working copy, for tools that take minutes to build.
 //!
-//! `crates/testkit/src/real/assets.rs` finds the folder by the same rules.
+//! `crates/testenv/testserver/src/real/assets.rs` finds the folder by the same rules.
 
 use std::env;
 use std::ffi::OsString;

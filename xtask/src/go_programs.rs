@@ -1,7 +1,7 @@
 //! Go programs of ours that tests on a real control plane run, built into the cache folder.
 //!
 //! Each is a module in `tests/`. Go's own cache detects changes, so building an up-to-date program
-//! takes a second. A variable passes the folder to tests: `windlass_testkit::go_program`.
+//! takes a second. A variable passes the folder to tests: `windlass_testserver::go_program`.
 
 use std::fs;
 

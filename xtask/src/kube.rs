@@ -1,8 +1,8 @@
 //! The real control plane for tests, built with Go from the module proxy into the cache folder.
 //!
-//! `crates/testkit` runs a real kube-apiserver with etcd if it finds one; this command builds one
-//! on a machine that has only Go. [`binary`] defines what is built and how, [`release`] which
-//! versions. This file has the flow: check what is missing, build it, put it in place.
+//! `crates/testenv/testserver` runs a real kube-apiserver with etcd if it finds one; this command
+//! builds one on a machine that has only Go. [`binary`] defines what is built and how, [`release`]
+//! which versions. This file has the flow: check what is missing, build it, put it in place.
 //!
 //! A program is built under a temporary name, and renamed once it answers with its version. So a
 //! program with its final name works, and an interrupted run continues where it was.

@@ -6,6 +6,7 @@
 //! - [`ci`]: the steps that every change has to pass, cheap ones first;
 //! - [`mod@test`]: all tests, or those on a real control plane;
 //! - [`conformance`]: compares the embedded API server with recordings of the real one;
+//! - [`record`]: makes these recordings;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`image`]: the image of the website operator, built and run without Docker;
 //! - [`mod@bench`]: benchmarks of Windlass and its peers, on one machine;
@@ -33,6 +34,7 @@ mod nightly;
 mod picture;
 mod process;
 mod promtool;
+mod record;
 mod test;
 
 use std::process::ExitCode;
@@ -53,8 +55,10 @@ enum Command {
     Ci(ci::Options),
     /// Run the tests of the workspace, or with --real those on a real control plane.
     Test(test::Options),
-    /// Compare both API servers with the recordings of the real one, or record it with --record.
+    /// Compare both API servers with the recordings of the real one.
     Conformance(conformance::Options),
+    /// Record the answers of a real kube-apiserver.
+    Record(record::Options),
     /// Check the dependencies: cargo-deny with deny.toml, and the edges between our crates.
     Deps,
     /// Run a benchmark beside its peers, and print medians, ratios and bounds.
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         Command::Ci(options) => ci::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Conformance(options) => conformance::run(&options),
+        Command::Record(options) => record::run(&options),
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Browser(options) => browser::run(&options),

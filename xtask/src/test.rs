@@ -1,9 +1,9 @@
 //! Runs all tests, or those on a real control plane.
 //!
-//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the test programs of the packages
-//! with a real tier run again with that tier enabled, after the programs for it are built. They are
-//! listed by name, and built for the whole workspace: `--package` would select other features of
-//! the dependencies, and cargo would build every test program a second time.
+//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the ignored tests of the packages
+//! with a real tier run, after the control plane is built. The test programs are listed by name,
+//! and built for the whole workspace: `--package` would select other features of the dependencies,
+//! and cargo would build every test program a second time.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,8 @@ use crate::go_programs;
 use crate::kube;
 use crate::process::{CommandLine, workspace_root};
 
-/// Enables the tests of the real tier; without it they print that they are skipped, and pass.
-pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
-
-/// The packages that have tests on a real control plane.
+/// The packages that have tests on a real control plane. Their ignored tests are these, and no
+/// others.
 const REAL_PACKAGES: [&str; 13] = [
     "config-restarter",
     "gadget-operator",
@@ -30,7 +28,7 @@ const REAL_PACKAGES: [&str; 13] = [
     "windlass-manager",
     "windlass-reconciler",
     "windlass-testing",
-    "windlass-testkit",
+    "windlass-testserver",
     "windlass-tests",
     "windlass-workloads",
 ];
@@ -38,7 +36,7 @@ const REAL_PACKAGES: [&str; 13] = [
 /// Which tests to run; all that need no control plane by default.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Options {
-    /// Run the test programs that ask a real kube-apiserver, with those tests switched on.
+    /// Run the tests that need a real kube-apiserver, which are ignored otherwise, and no others.
     #[arg(long)]
     real: bool,
     /// What to hand on to cargo: `--test PROGRAM`, a name to filter by, `-- --nocapture`.
@@ -78,9 +76,15 @@ impl Options {
         if self.real && !names_a_program {
             arguments.extend(real_programs(workspace).iter().flat_map(|name| ["--test", *name]));
         }
-        arguments.extend(self.rest.iter().map(String::as_str));
-        let command = CommandLine::new("cargo", &arguments);
-        if self.real { command.env(REAL_TIER.0, REAL_TIER.1) } else { command }
+        let mut rest = self.rest.iter().map(String::as_str);
+        arguments.extend(rest.by_ref().take_while(|argument| *argument != "--"));
+        if self.real {
+            arguments.extend(["--", "--ignored"]);
+        } else if self.rest.iter().any(|argument| argument == "--") {
+            arguments.push("--");
+        }
+        arguments.extend(rest);
+        CommandLine::new("cargo", &arguments)
     }
 }
 
@@ -115,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn real_tier_is_switched_on_for_the_programs_of_the_packages_that_have_one() {
+    fn real_tier_is_the_ignored_tests_of_the_packages_that_have_one() {
         let command = command(true, &["some_test"]);
-        assert!(command.starts_with("WINDLASS_TEST_REAL=1 cargo test --workspace --test "));
-        assert!(command.ends_with(" some_test"));
+        assert!(command.starts_with("cargo test --workspace --test "));
+        assert!(command.ends_with(" some_test -- --ignored"));
         for program in ["conformance", "election_real", "deployed", "both_clusters"] {
             assert_eq!(command.matches(&format!(" --test {program} ")).count(), 1, "{program}");
         }
@@ -139,7 +143,13 @@ mod tests {
     fn program_that_was_named_is_the_only_one() {
         assert_eq!(
             command(true, &["--test", "kubectl"]),
-            "WINDLASS_TEST_REAL=1 cargo test --workspace --test kubectl"
+            "cargo test --workspace --test kubectl -- --ignored"
         );
+        assert_eq!(
+            command(true, &["--test", "kubectl", "--", "--nocapture"]),
+            "cargo test --workspace --test kubectl -- --ignored --nocapture"
+        );
+        let plain = command(false, &["some_test", "--", "--nocapture"]);
+        assert_eq!(plain, "cargo test --workspace some_test -- --nocapture");
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tempfile::TempDir;
-use windlass_testkit::{RealCluster, RealOptions};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions};
 
 use crate::Who;
 
@@ -17,7 +17,7 @@ pub(crate) enum Server {
     /// Ours.
     Embedded(Embedded),
     /// kube-apiserver with etcd.
-    Real(Box<RealCluster>),
+    Real(Box<ControlPlane>),
 }
 
 /// The program `windlass-apiserver`.
@@ -35,7 +35,9 @@ impl Server {
     pub(crate) async fn start(who: Who) -> Result<Self> {
         match who {
             Who::Embedded => Ok(Self::Embedded(Embedded::start()?)),
-            Who::Real => Ok(Self::Real(Box::new(RealCluster::start(RealOptions::new()).await?))),
+            Who::Real => {
+                Ok(Self::Real(Box::new(ControlPlane::start(ControlPlaneOptions::new()).await?)))
+            }
             Who::InProcess => bail!("this case needs a server with a process of its own"),
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use http::Request;
-use windlass_testkit::{RealCluster, RealOptions};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions};
 
 use crate::process::{Contestant, quiet};
 use crate::serve::Entrant;
@@ -12,7 +12,7 @@ use crate::serve::Entrant;
 /// A kube-apiserver with etcd.
 pub struct Server {
     /// The processes, which end with this.
-    pub cluster: RealCluster,
+    pub cluster: ControlPlane,
     /// A client that is at the server directly.
     pub client: kube::Client,
 }
@@ -30,7 +30,7 @@ impl Server {
     /// # Errors
     /// If it does not start; without its programs, the error says how to get them.
     pub async fn start() -> Result<Self> {
-        let cluster = RealCluster::start(RealOptions::new()).await?;
+        let cluster = ControlPlane::start(ControlPlaneOptions::new()).await?;
         let client = cluster.client()?;
         Ok(Self { cluster, client })
     }

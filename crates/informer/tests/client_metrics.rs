@@ -11,7 +11,7 @@ use kube::client::Body;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use windlass_informer::{ClientStack, RequestMetrics};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -29,8 +29,8 @@ use windlass_informer::client::{HttpService, RequestTimedOut, ResponseBody};
 use windlass_informer::observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
 use windlass_informer::{ClientStack, RequestError, Resource, ServerClock, SourceError};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testkit::{Log, TestCluster};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::{Log, TestServer, on_each_server};
 
 use server::{client_of, client_of_fn, client_with_answer, list, stalled, whole};
 
@@ -110,7 +110,7 @@ async fn a_refusal_reaches_the_caller_at_once_and_nothing_is_sent_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_given_up() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let faults = cluster.server().expect("embedded").faults();
     faults.add(FaultRule::new(Fault::Hang));
     let seen = Arc::new(Seen::default());
@@ -181,7 +181,7 @@ async fn a_rate_spaces_requests_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_not_polled_does_not_hold_up_the_others() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = client_of(&cluster, ClientStack::new().rate(count(1), count(1)));
     client.send(get(CONFIGS)).await.expect("an answer");
     let mut first = std::pin::pin!(client.send(get(CONFIGS)));
@@ -205,7 +205,7 @@ async fn the_body_of_an_answer_can_be_polled_after_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_nobody_waits_for_takes_no_slot() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = client_of(&cluster, ClientStack::new().rate(count(1), count(1)));
     let began = Instant::now();
     client.send(get(CONFIGS)).await.expect("an answer");
@@ -219,7 +219,7 @@ async fn a_request_that_nobody_waits_for_takes_no_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn every_request_is_observed_once() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let faults = cluster.server().expect("embedded").faults();
     let seen = Arc::new(Seen::default());
     let client = client_of(&cluster, ClientStack::new().observer(seen.clone()));
@@ -338,7 +338,7 @@ impl Service<Request<Body>> for Gate {
 
 #[tokio::test]
 async fn layers_of_a_caller_stand_outside_of_the_others() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let passed = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Seen::default());
     let gate = |name, is_open| {
@@ -353,35 +353,29 @@ async fn layers_of_a_caller_stand_outside_of_the_others() {
     assert_eq!(seen.outcomes(), [], "nothing was sent");
 }
 
-#[tokio::test]
-async fn the_stack_works_on_each_cluster() {
-    windlass_testkit::on_each_cluster(async |cluster| {
-        let client = client_of(&cluster, ClientStack::new().rate(count(100), count(100)));
-        let namespaces =
-            KubeListWatch::new(client, Resource::of::<k8s_openapi::api::core::v1::Namespace>());
-        let (items, _) = list(&namespaces, ListRequest::default()).await.expect("a list");
-        assert!(items.iter().any(|item| server::name(item) == "default"));
-    })
-    .await;
+on_each_server!(the_stack_works);
+async fn the_stack_works(cluster: TestServer) {
+    let client = client_of(&cluster, ClientStack::new().rate(count(100), count(100)));
+    let namespaces =
+        KubeListWatch::new(client, Resource::of::<k8s_openapi::api::core::v1::Namespace>());
+    let (items, _) = list(&namespaces, ListRequest::default()).await.expect("a list");
+    assert!(items.iter().any(|item| server::name(item) == "default"));
 }
 
-#[tokio::test]
-async fn clock_of_the_server_is_known_from_its_answers_on_each_cluster() {
+on_each_server!(clock_of_the_server_is_known_from_its_answers);
+async fn clock_of_the_server_is_known_from_its_answers(cluster: TestServer) {
     const HOUR: SignedDuration = SignedDuration::from_hours(1);
-    windlass_testkit::on_each_cluster(async |cluster| {
-        let log = Log::start();
-        let clock = ServerClock::new(|| Timestamp::now() - HOUR);
-        let client = client_of(&cluster, ClientStack::new().server_clock(clock.clone()));
-        // An error has the time, too.
-        for uri in [CONFIGS, "/api/v1/namespaces/default/configmaps/missing"] {
-            client.send(get(uri)).await.expect("an answer");
-            let skew = clock.skew().expect("the server has told the time");
-            assert!((skew + HOUR).abs() < SignedDuration::from_secs(30), "{skew}");
-        }
-        let lines = log.lines_with("behind the API server's");
-        assert_eq!(lines.len(), 1, "{lines:?}");
-    })
-    .await;
+    let log = Log::start();
+    let clock = ServerClock::new(|| Timestamp::now() - HOUR);
+    let client = client_of(&cluster, ClientStack::new().server_clock(clock.clone()));
+    // An error has the time, too.
+    for uri in [CONFIGS, "/api/v1/namespaces/default/configmaps/missing"] {
+        client.send(get(uri)).await.expect("an answer");
+        let skew = clock.skew().expect("the server has told the time");
+        assert!((skew + HOUR).abs() < SignedDuration::from_secs(30), "{skew}");
+    }
+    let lines = log.lines_with("behind the API server's");
+    assert_eq!(lines.len(), 1, "{lines:?}");
 }
 
 /// What an overloaded kube-apiserver answers: text, and the time to wait in a header.
@@ -486,11 +480,9 @@ async fn credentials_are_sent_and_never_shown() {
 
 /// Over TLS, which is only spoken with a real server.
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn credentials_of_a_watch_are_never_shown() {
-    if !windlass_testkit::cluster::real_tier_is_on() {
-        return;
-    }
-    let cluster = TestCluster::real().await.expect("a real cluster");
+    let cluster = TestServer::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
     let log = Log::start_at(Level::TRACE);
     let client = ClientStack::new().connect(real.config()).expect("a client");
@@ -552,7 +544,7 @@ impl Service<Request<Body>> for Faulty {
 /// A background task dies. One task calls the layers for all clones of a client.
 #[tokio::test(start_paused = true)]
 async fn layer_that_panics_or_is_not_ready_fails_one_request() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let layer = layer_fn(|inner| Faulty { inner, refuses: false });
     let client = client_of(&cluster, ClientStack::new().layer(layer));
     let error = client.send(get("/panics")).await.expect_err("it panics").to_string();

@@ -12,8 +12,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use windlass_informer::ClientStack;
-use windlass_testkit::TestCluster;
-use windlass_testkit::cluster::real_tier_is_on;
+use windlass_testserver::TestServer;
 
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&sendInitialEvents=true\
@@ -347,11 +346,9 @@ async fn watch_of_a_server_that_is_away_fails() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn name_of_the_certificate_counts_for_watches_as_well() {
-    if !real_tier_is_on() {
-        return;
-    }
-    let cluster = TestCluster::real().await.expect("a real cluster");
+    let cluster = TestServer::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
     let connect = |name: &str| {
         let mut config = real.config();
@@ -366,11 +363,9 @@ async fn name_of_the_certificate_counts_for_watches_as_well() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn watches_do_not_wait_for_each_other() {
-    if !real_tier_is_on() {
-        return;
-    }
-    let cluster = TestCluster::real().await.expect("a real cluster");
+    let cluster = TestServer::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
     let client = ClientStack::new().connect(real.config()).expect("a client");
     // Each is held until all have begun.

@@ -25,8 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use windlass_informer::{ClientStack, ConnectError, SharedInformerFactory};
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions};
 
 /// What must appear nowhere.
 const SECRET: &str = "hunter2";
@@ -324,11 +323,12 @@ impl IntoTime for Timestamp {
 }
 
 /// A real server that knows clients by certificates, and a configuration without credentials.
-async fn real_server(authority: &Authority, folder: &Path) -> (RealCluster, kube::Config) {
+async fn real_server(authority: &Authority, folder: &Path) -> (ControlPlane, kube::Config) {
     let path = folder.join("authority.pem");
     fs::write(&path, &authority.certificate).expect("a file");
-    let options = RealOptions::new().apiserver_flag(format!("--client-ca-file={}", path.display()));
-    let cluster = RealCluster::start(options).await.expect("a real cluster");
+    let options =
+        ControlPlaneOptions::new().apiserver_flag(format!("--client-ca-file={}", path.display()));
+    let cluster = ControlPlane::start(options).await.expect("a real cluster");
     let mut config = cluster.config();
     config.auth_info = kube::config::AuthInfo::default();
     (cluster, config)
@@ -346,10 +346,8 @@ fn is_unknown(result: &kube::Result<impl Sized>) -> bool {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch_is_lost() {
-    if !real_tier_is_on() {
-        return;
-    }
     let authority = Authority::new();
     let plugin = Plugin::new("");
     // One certificate for each ten seconds of the next minutes, in a file named by when it expires.
@@ -410,10 +408,8 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn certificate_files_that_were_replaced_are_read_again() {
-    if !real_tier_is_on() {
-        return;
-    }
     let authority = Authority::new();
     let folder = tempfile::tempdir().expect("a folder");
     let certificate = folder.path().join("tls.crt");

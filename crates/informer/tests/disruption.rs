@@ -23,19 +23,9 @@ use windlass_informer::{
     BackoffConfig, ClientStack, Handler as _, InformerOptions, ReflectorConfig, Registration,
     Resource, SharedInformer, SharedInformerFactory, filtered,
 };
-use windlass_testkit::{RealCluster, RealOptions};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions};
 
 use replica::{Content, PATIENCE, Replica, cache_of, difference, server_has};
-
-/// Returns from a test that needs a real control plane, unless it was asked for.
-macro_rules! real_or_skip {
-    () => {
-        if !windlass_testkit::cluster::real_tier_is_on() {
-            println!("skipped: needs a real control plane, run `cargo xtask test --real`");
-            return;
-        }
-    };
-}
 
 const NAMESPACE: &str = "default";
 const NAMES: usize = 40;
@@ -43,7 +33,7 @@ const TEAMS: [&str; 3] = ["red", "blue", "green"];
 
 /// A cluster, writers, an informer and its handlers.
 struct Scene {
-    cluster: RealCluster,
+    cluster: ControlPlane,
     api: Api<ConfigMap>,
     load: Load,
     factory: SharedInformerFactory,
@@ -94,7 +84,7 @@ async fn more(count: &watch::Sender<u64>, by: u64, what: &str) {
 }
 
 impl Load {
-    fn start(cluster: &RealCluster) -> Self {
+    fn start(cluster: &ControlPlane) -> Self {
         let mut load = Self {
             stop: Arc::default(),
             // A steady load, and not all that the machine can do.
@@ -157,8 +147,8 @@ async fn write(
 impl Scene {
     async fn start() -> Self {
         // So long an API server that is told to end waits for watches.
-        let options = RealOptions::new().apiserver_flag("--request-timeout=5s");
-        let cluster = RealCluster::start(options).await.expect("a cluster");
+        let options = ControlPlaneOptions::new().apiserver_flag("--request-timeout=5s");
+        let cluster = ControlPlane::start(options).await.expect("a cluster");
         let client = ClientStack::new().connect(cluster.config()).expect("a client");
         let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
         let steps = Steps::default();
@@ -265,8 +255,8 @@ impl Scene {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn handlers_end_with_the_servers_state_when_the_apiserver_is_killed_and_comes_back() {
-    real_or_skip!();
     let mut scene = Scene::start().await;
     for round in 0..2 {
         let failure = scene.steps.failures.subscribe();
@@ -286,8 +276,8 @@ async fn handlers_end_with_the_servers_state_when_the_apiserver_is_killed_and_co
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn handlers_end_with_the_servers_state_when_etcd_is_killed_and_comes_back() {
-    real_or_skip!();
     let mut scene = Scene::start().await;
     for round in 0..2 {
         scene.cluster.kill_etcd().expect("it runs");
@@ -309,8 +299,8 @@ async fn handlers_end_with_the_servers_state_when_etcd_is_killed_and_comes_back(
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn handlers_end_with_the_servers_state_when_servers_stand_still_for_a_while() {
-    real_or_skip!();
     let mut scene = Scene::start().await;
     let still = Duration::from_secs(3);
     scene.cluster.pause_apiserver().expect("it runs");
@@ -327,8 +317,8 @@ async fn handlers_end_with_the_servers_state_when_servers_stand_still_for_a_whil
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn handlers_end_with_the_servers_state_when_etcd_is_restored_from_a_snapshot() {
-    real_or_skip!();
     let mut scene = Scene::start().await;
     let snapshot = scene.cluster.etcd_snapshot().await.expect("a snapshot");
     for _ in 0..10 {

@@ -25,7 +25,7 @@ use windlass_informer::{
     Activity, Counts, FeedStatus, InformerOptions, ReflectorConfig, Resource, SharedInformer,
     SourceError,
 };
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule, User};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);

@@ -23,7 +23,7 @@ use windlass_informer::source::{Answer, ListWatch, Request};
 use windlass_informer::{
     Event, HandlerOptions, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
 };
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 /// Counts what is live, thread by thread.
 struct Counting;
@@ -134,7 +134,7 @@ fn read(informer: &SharedInformer<ConfigMap>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_informers_leave_nothing_behind() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     for number in 0..5 {

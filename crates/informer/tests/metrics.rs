@@ -16,14 +16,14 @@ use windlass_informer::{
     Event, HandlerOptions, InformerMetrics, InformerOptions, Resource, SharedInformer,
     SharedInformerFactory,
 };
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A cluster whose informers are shown.
 struct Shown {
-    cluster: TestCluster,
+    cluster: TestServer,
     registry: Registry,
     factory: SharedInformerFactory,
     api: Api<ConfigMap>,
@@ -35,7 +35,7 @@ impl Shown {
     }
 
     fn with(change: impl FnOnce(InformerOptions) -> InformerOptions) -> Self {
-        let cluster = TestCluster::on(ApiServer::builder().seed(5).build());
+        let cluster = TestServer::on(ApiServer::builder().seed(5).build());
         let mut registry = Registry::default();
         let metrics = InformerMetrics::register(&mut registry);
         let client = cluster.client().expect("a client");

@@ -26,7 +26,7 @@ use windlass_informer::{
     Counts, Event, HandlerOptions, InformerOptions, ReflectorConfig, Registration, SharedInformer,
     SharedInformerFactory, Subscription,
 };
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Snapshot};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule, Snapshot};
 
 use replica::{Content, Replica, cache_of, difference, server_has};
 

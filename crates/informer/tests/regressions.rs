@@ -17,7 +17,7 @@ use windlass_informer::{
     Event, HandlerOptions, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
     SourceError, Status, Transform, filtered,
 };
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 /// What a source answers.
 enum Reply {
@@ -347,7 +347,7 @@ async fn resync_may_be_as_rare_as_one_likes() {
 }
 
 fn factory() -> SharedInformerFactory {
-    SharedInformerFactory::new(TestCluster::embedded().client().expect("a client"))
+    SharedInformerFactory::new(TestServer::embedded().client().expect("a client"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -363,7 +363,7 @@ async fn factory_does_not_wait_for_an_informer_that_nobody_holds() {
 #[tokio::test(start_paused = true)]
 async fn stop_token_of_a_factory_ends_those_who_wait_for_an_informer_that_never_ran() {
     let stop = CancellationToken::new();
-    let client = TestCluster::embedded().client().expect("a client");
+    let client = TestServer::embedded().client().expect("a client");
     let factory = SharedInformerFactory::builder(client).stop_on(&stop).build();
     let maps = factory.informer::<ConfigMap>().expect("an informer");
     let handler = maps.add_handler(|_: Event<ConfigMap>| {}).expect("a handler");
@@ -394,7 +394,7 @@ async fn dropped_factory_leaves_no_informer_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn lister_that_outlives_its_informer_is_not_silently_empty() {
-    let client = TestCluster::embedded().client().expect("a client");
+    let client = TestServer::embedded().client().expect("a client");
     let maps = kube::Api::<ConfigMap>::namespaced(client.clone(), "default");
     let map = serde_json::from_value(json!({"metadata": {"name": "x"}})).expect("a config map");
     maps.create(&kube::api::PostParams::default(), &map).await.expect("created");

@@ -10,8 +10,8 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use windlass_informer::{Event, InformerOptions, SharedInformerFactory};
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use replica::{Replica, cache_of, server_has};
 
@@ -27,7 +27,7 @@ async fn set(api: &Api<ConfigMap>, name: &str, value: &str) -> String {
 }
 
 async fn follows_a_restored_cluster(options: InformerOptions) {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("it is embedded");
     let client = cluster.client().expect("a client");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -81,7 +81,7 @@ async fn a_resident_informer_does_not_keep_what_has_the_same_version() {
 /// A server that lags behind is doubted as well, and turns out to be the same.
 #[tokio::test(start_paused = true)]
 async fn a_stale_list_changes_nothing_for_a_resident_informer() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("it is embedded");
     let client = cluster.client().expect("a client");
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());

@@ -19,7 +19,7 @@ use windlass_indexer::{Head, Index};
 use windlass_informer::client::ResponseBody;
 use windlass_informer::observe::{Observation, Observer};
 use windlass_informer::{ClientStack, Event, InformerOptions, Resource, SharedInformer, Transform};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 /// What must show nowhere, as it is and in base64.
 const SECRET: &str = "hunter2";

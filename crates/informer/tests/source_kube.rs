@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use windlass_informer::client::ResponseBody;
 use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
 use windlass_informer::{ClientStack, Resource, SourceError};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
-use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule, User};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, TestServer, on_each_server};
 
 use server::{Watch, client_of, client_with_answer, create_config, list, name, stalled, whole};
 
@@ -31,7 +31,7 @@ fn watch_from(version: Option<&str>) -> WatchRequest {
 }
 
 /// A namespace of its own, a client of the stack, and the config maps in it.
-async fn in_namespace(cluster: &TestCluster) -> (String, kube::Client, KubeListWatch) {
+async fn in_namespace(cluster: &TestServer) -> (String, kube::Client, KubeListWatch) {
     let namespace = cluster.namespace("source").await.expect("a namespace");
     let client = client_of(cluster, ClientStack::new());
     let source = configs(client.clone()).namespace(&namespace).expect("a namespace's name");
@@ -59,131 +59,117 @@ fn is_end_of_initial_events(bookmark: &BookmarkMeta) -> bool {
     bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|end| end == "true")
 }
 
-#[tokio::test]
-async fn a_list_comes_in_pages_of_one_moment() {
-    on_each_cluster(async |cluster| {
-        let (namespace, client, source) = in_namespace(&cluster).await;
-        for number in 0..5 {
-            create_config(&client, &namespace, &format!("c{number}"), "red").await;
+on_each_server!(a_list_comes_in_pages_of_one_moment);
+async fn a_list_comes_in_pages_of_one_moment(cluster: TestServer) {
+    let (namespace, client, source) = in_namespace(&cluster).await;
+    for number in 0..5 {
+        create_config(&client, &namespace, &format!("c{number}"), "red").await;
+    }
+    let mut names = Vec::new();
+    let mut versions = Vec::new();
+    let mut continue_token = None;
+    loop {
+        let request = ListRequest { limit: Some(2), continue_token };
+        let (items, end) = list(&source, request).await.expect("a page");
+        names.extend(items.iter().map(|item| name(item).to_owned()));
+        versions.push(end.resource_version.expect("a version"));
+        create_config(&client, &namespace, &format!("d{}", versions.len()), "red").await;
+        continue_token = end.continue_.filter(|token| !token.is_empty());
+        if continue_token.is_none() {
+            break;
         }
-        let mut names = Vec::new();
-        let mut versions = Vec::new();
-        let mut continue_token = None;
-        loop {
-            let request = ListRequest { limit: Some(2), continue_token };
-            let (items, end) = list(&source, request).await.expect("a page");
-            names.extend(items.iter().map(|item| name(item).to_owned()));
-            versions.push(end.resource_version.expect("a version"));
-            create_config(&client, &namespace, &format!("d{}", versions.len()), "red").await;
-            continue_token = end.continue_.filter(|token| !token.is_empty());
-            if continue_token.is_none() {
-                break;
-            }
-        }
-        assert_eq!(names, ["c0", "c1", "c2", "c3", "c4"], "what came later is not in it");
-        assert!(versions.len() == 3 && versions.iter().all(|version| *version == versions[0]));
-        let (items, _) = list(&source, ListRequest::default()).await.expect("all of it");
-        assert_eq!(items.len(), 8);
-    })
-    .await;
+    }
+    assert_eq!(names, ["c0", "c1", "c2", "c3", "c4"], "what came later is not in it");
+    assert!(versions.len() == 3 && versions.iter().all(|version| *version == versions[0]));
+    let (items, _) = list(&source, ListRequest::default()).await.expect("all of it");
+    assert_eq!(items.len(), 8);
 }
 
-#[tokio::test]
-async fn a_watch_can_begin_with_what_is_there() {
-    on_each_cluster(async |cluster| {
-        let (namespace, client, source) = in_namespace(&cluster).await;
-        create_config(&client, &namespace, "a", "red").await;
-        create_config(&client, &namespace, "b", "red").await;
-        let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
-        for wanted in ["a", "b"] {
-            assert_eq!(name(&next_added(&mut watch).await), wanted);
-        }
-        let bookmark = next_bookmark(&mut watch).await;
-        assert!(is_end_of_initial_events(&bookmark) && !bookmark.resource_version.is_empty());
-        create_config(&client, &namespace, "c", "red").await;
-        assert_eq!(name(&next_added(&mut watch).await), "c");
-        drop(watch);
+on_each_server!(a_watch_can_begin_with_what_is_there);
+async fn a_watch_can_begin_with_what_is_there(cluster: TestServer) {
+    let (namespace, client, source) = in_namespace(&cluster).await;
+    create_config(&client, &namespace, "a", "red").await;
+    create_config(&client, &namespace, "b", "red").await;
+    let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
+    for wanted in ["a", "b"] {
+        assert_eq!(name(&next_added(&mut watch).await), wanted);
+    }
+    let bookmark = next_bookmark(&mut watch).await;
+    assert!(is_end_of_initial_events(&bookmark) && !bookmark.resource_version.is_empty());
+    create_config(&client, &namespace, "c", "red").await;
+    assert_eq!(name(&next_added(&mut watch).await), "c");
+    drop(watch);
 
-        // The bookmark's version is one to go on from.
-        let request = watch_from(Some(&bookmark.resource_version));
-        let mut watch = Watch::start(&source, request).await.expect("a watch");
-        assert_eq!(name(&next_added(&mut watch).await), "c");
-    })
-    .await;
+    // The bookmark's version is one to go on from.
+    let request = watch_from(Some(&bookmark.resource_version));
+    let mut watch = Watch::start(&source, request).await.expect("a watch");
+    assert_eq!(name(&next_added(&mut watch).await), "c");
 }
 
-#[tokio::test]
-async fn the_server_ends_a_watch_when_asked_to() {
-    on_each_cluster(async |cluster| {
-        let (_, _, source) = in_namespace(&cluster).await;
-        let (_, end) = list(&source, ListRequest::default()).await.expect("a list");
-        // Less than a second must not become none, which would mean the server's own default.
-        let request =
-            WatchRequest { from: end.resource_version, timeout: Duration::from_millis(1) };
-        let mut watch = Watch::start(&source, request).await.expect("a watch");
-        while let Some(event) = watch.next().await.expect("no error") {
-            assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
-        }
-    })
-    .await;
+on_each_server!(the_server_ends_a_watch_when_asked_to);
+async fn the_server_ends_a_watch_when_asked_to(cluster: TestServer) {
+    let (_, _, source) = in_namespace(&cluster).await;
+    let (_, end) = list(&source, ListRequest::default()).await.expect("a list");
+    // Less than a second must not become none, which would mean the server's own default.
+    let request = WatchRequest { from: end.resource_version, timeout: Duration::from_millis(1) };
+    let mut watch = Watch::start(&source, request).await.expect("a watch");
+    while let Some(event) = watch.next().await.expect("no error") {
+        assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
+    }
 }
 
-#[tokio::test]
-async fn selectors_choose_what_is_listed_and_watched() {
-    on_each_cluster(async |cluster| {
-        let (namespace, client, source) = in_namespace(&cluster).await;
-        for (name, team) in [("a", "red"), ("b", "blue"), ("c", "green")] {
-            create_config(&client, &namespace, name, team).await;
-        }
-        let colours = source.clone().label_selector("team in (red, blue), !gone").expect("labels");
-        let (items, end) = list(&colours, ListRequest::default()).await.expect("a list");
-        assert_eq!(items.iter().map(name).collect::<Vec<_>>(), ["a", "b"]);
-        let not_a = colours.clone().field_selector("metadata.name!=a").expect("fields");
-        let (items, _) = list(&not_a, ListRequest::default()).await.expect("a list");
-        assert_eq!(items.iter().map(name).collect::<Vec<_>>(), ["b"]);
+on_each_server!(selectors_choose_what_is_listed_and_watched);
+async fn selectors_choose_what_is_listed_and_watched(cluster: TestServer) {
+    let (namespace, client, source) = in_namespace(&cluster).await;
+    for (name, team) in [("a", "red"), ("b", "blue"), ("c", "green")] {
+        create_config(&client, &namespace, name, team).await;
+    }
+    let colours = source.clone().label_selector("team in (red, blue), !gone").expect("labels");
+    let (items, end) = list(&colours, ListRequest::default()).await.expect("a list");
+    assert_eq!(items.iter().map(name).collect::<Vec<_>>(), ["a", "b"]);
+    let not_a = colours.clone().field_selector("metadata.name!=a").expect("fields");
+    let (items, _) = list(&not_a, ListRequest::default()).await.expect("a list");
+    assert_eq!(items.iter().map(name).collect::<Vec<_>>(), ["b"]);
 
-        let request = watch_from(end.resource_version.as_deref());
-        let mut watch = Watch::start(&not_a, request).await.expect("a watch");
-        create_config(&client, &namespace, "d", "green").await;
-        create_config(&client, &namespace, "e", "red").await;
-        assert_eq!(name(&next_added(&mut watch).await), "e");
+    let request = watch_from(end.resource_version.as_deref());
+    let mut watch = Watch::start(&not_a, request).await.expect("a watch");
+    create_config(&client, &namespace, "d", "green").await;
+    create_config(&client, &namespace, "e", "red").await;
+    assert_eq!(name(&next_added(&mut watch).await), "e");
 
-        let unknown = source.field_selector("data.payload=x").expect("a selector");
-        let error = list(&unknown, ListRequest::default()).await.expect_err("no such field");
-        assert_eq!(error.status().map(|status| status.code), Some(400), "{error}");
-    })
-    .await;
+    let unknown = source.field_selector("data.payload=x").expect("a selector");
+    let error = list(&unknown, ListRequest::default()).await.expect_err("no such field");
+    assert_eq!(error.status().map(|status| status.code), Some(400), "{error}");
 }
 
-#[tokio::test]
-async fn metadata_can_be_all_that_comes() {
-    on_each_cluster(async |cluster| {
-        let (namespace, client, source) = in_namespace(&cluster).await;
-        create_config(&client, &namespace, "a", "red").await;
-        let source = source.metadata_only(true);
-        let (items, _) = list(&source, ListRequest::default()).await.expect("a list");
-        let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
-        let watched = next_added(&mut watch).await;
-        for object in [&items[0], &watched] {
-            assert_eq!((name(object), &object["metadata"]["labels"]["team"]), ("a", &"red".into()));
-            assert!(object.get("data").is_none(), "{object}");
-        }
-        assert!(is_end_of_initial_events(&next_bookmark(&mut watch).await));
-    })
-    .await;
+on_each_server!(metadata_can_be_all_that_comes);
+async fn metadata_can_be_all_that_comes(cluster: TestServer) {
+    let (namespace, client, source) = in_namespace(&cluster).await;
+    create_config(&client, &namespace, "a", "red").await;
+    let source = source.metadata_only(true);
+    let (items, _) = list(&source, ListRequest::default()).await.expect("a list");
+    let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
+    let watched = next_added(&mut watch).await;
+    for object in [&items[0], &watched] {
+        assert_eq!((name(object), &object["metadata"]["labels"]["team"]), ("a", &"red".into()));
+        assert!(object.get("data").is_none(), "{object}");
+    }
+    assert!(is_end_of_initial_events(&next_bookmark(&mut watch).await));
 }
 
 #[tokio::test]
 async fn a_version_or_page_of_the_past_is_gone() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = client_of(&cluster, ClientStack::new());
     past_is_gone(client, async || cluster.compact().await.expect("history is forgotten")).await;
-    if !windlass_testkit::cluster::real_tier_is_on() {
-        return;
-    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
+async fn a_version_or_page_of_the_past_is_gone_on_a_real_server() {
     // With a watch cache the server would know the past for longer than etcd.
-    let options = RealOptions::new().apiserver_flag("--watch-cache=false");
-    let real = RealCluster::start(options).await.expect("a cluster");
+    let options = ControlPlaneOptions::new().apiserver_flag("--watch-cache=false");
+    let real = ControlPlane::start(options).await.expect("a cluster");
     let client = ClientStack::new().connect(real.config()).expect("a client");
     let compact = async || {
         real.compact().await.expect("history is forgotten");
@@ -215,56 +201,47 @@ async fn past_is_gone(client: kube::Client, compact: impl AsyncFn()) {
     }
 }
 
-#[tokio::test]
-async fn what_does_not_exist_is_not_found() {
-    on_each_cluster(async |cluster| {
-        let client = client_of(&cluster, ClientStack::new());
-        for (group, version) in [("nobody.example", "v1"), ("", "v1"), ("apps", "v9")] {
-            let kind = GroupVersionKind::gvk(group, version, "Unicorn");
-            let resource = Resource::new(&ApiResource::from_gvk(&kind), true);
-            let source = KubeListWatch::new(client.clone(), resource);
-            let error = list(&source, ListRequest::default()).await.expect_err("no such resource");
-            assert!(error.is_not_found(), "{error}");
-            let error = Watch::start(&source, watch_from(None)).await.map(drop);
-            assert!(error.as_ref().is_err_and(SourceError::is_not_found), "{error:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn who_is_not_known_is_told_so_and_no_token_shows() {
-    const TOKEN: &str = "hunter2-is-a-secret";
-    let builder = ApiServer::builder().token("good", User::named("alice"));
-    on_each_cluster(async |cluster| {
-        let client = if let Some(real) = cluster.control_plane() {
-            ClientStack::new().connect(real.config_as(TOKEN)).expect("a client")
-        } else {
-            let server = builder.clone().build();
-            let service = tower::util::MapRequest::new(
-                server.service(),
-                |mut request: http::Request<kube::client::Body>| {
-                    let value = format!("Bearer {TOKEN}").parse().expect("a header");
-                    request.headers_mut().insert(http::header::AUTHORIZATION, value);
-                    request
-                },
-            );
-            ClientStack::new().around(service, "default")
-        };
-        let error = list(&configs(client), ListRequest::default()).await.expect_err("a stranger");
-        assert!(error.is_unauthorized(), "{error}");
-        let text = format!("{error} {error:?}");
-        assert!(!text.contains("hunter2"), "{text}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn who_may_not_is_told_so() {
-    if !windlass_testkit::cluster::real_tier_is_on() {
-        return;
+on_each_server!(what_does_not_exist_is_not_found);
+async fn what_does_not_exist_is_not_found(cluster: TestServer) {
+    let client = client_of(&cluster, ClientStack::new());
+    for (group, version) in [("nobody.example", "v1"), ("", "v1"), ("apps", "v9")] {
+        let kind = GroupVersionKind::gvk(group, version, "Unicorn");
+        let resource = Resource::new(&ApiResource::from_gvk(&kind), true);
+        let source = KubeListWatch::new(client.clone(), resource);
+        let error = list(&source, ListRequest::default()).await.expect_err("no such resource");
+        assert!(error.is_not_found(), "{error}");
+        let error = Watch::start(&source, watch_from(None)).await.map(drop);
+        assert!(error.as_ref().is_err_and(SourceError::is_not_found), "{error:?}");
     }
-    let cluster = TestCluster::real().await.expect("a real cluster");
+}
+
+on_each_server!(who_is_not_known_is_told_so_and_no_token_shows);
+async fn who_is_not_known_is_told_so_and_no_token_shows(cluster: TestServer) {
+    const TOKEN: &str = "hunter2-is-a-secret";
+    let client = if let Some(real) = cluster.control_plane() {
+        ClientStack::new().connect(real.config_as(TOKEN)).expect("a client")
+    } else {
+        let server = ApiServer::builder().token("good", User::named("alice")).build();
+        let service = tower::util::MapRequest::new(
+            server.service(),
+            |mut request: http::Request<kube::client::Body>| {
+                let value = format!("Bearer {TOKEN}").parse().expect("a header");
+                request.headers_mut().insert(http::header::AUTHORIZATION, value);
+                request
+            },
+        );
+        ClientStack::new().around(service, "default")
+    };
+    let error = list(&configs(client), ListRequest::default()).await.expect_err("a stranger");
+    assert!(error.is_unauthorized(), "{error}");
+    let text = format!("{error} {error:?}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
+async fn who_may_not_is_told_so() {
+    let cluster = TestServer::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
     let config = real.config_as(real.powerless_token());
     let client = ClientStack::new().connect(config).expect("a client");
@@ -349,7 +326,7 @@ async fn a_time_to_wait_is_read_from_body_or_header() {
 
 #[tokio::test]
 async fn the_header_of_a_server_that_is_busy_is_read() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let faults = cluster.server().expect("embedded").faults();
     faults.add(FaultRule::new(Fault::Fail { code: 429, retry_after: Some(4) }));
     let source = configs(client_of(&cluster, ClientStack::new()));
@@ -374,7 +351,7 @@ async fn a_refusal_that_never_ends_is_cut_in_bytes_and_in_time() {
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_an_error() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let (namespace, client, source) = in_namespace(&cluster).await;
     create_config(&client, &namespace, "a", "red").await;
     let faults = cluster.server().expect("embedded").faults();

@@ -232,7 +232,7 @@ fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
-    use windlass_testkit::apiserver::ApiServer;
+    use windlass_testserver::apiserver::ApiServer;
 
     use super::*;
 

@@ -17,8 +17,8 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::Log;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Tls};
+use windlass_testserver::Log;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule, Tls};
 
 /// A reconciler that does nothing.
 struct Nothing;

@@ -24,7 +24,7 @@ use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{
     Action, Controller, Error, PAUSED_ANNOTATION, Reconcile, RunContext, Watch,
 };
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
 /// What no page may show, as it was written and as it is in the cache.
 const SECRET: &str = "hunter2";

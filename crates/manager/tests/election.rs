@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_informer::ClientStack;
 use windlass_manager::{ElectionEnd, Elector, InvalidElection, Leadership, NotLeader, TookTooLong};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testkit::on_each_cluster;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::{TestServer, on_each_server};
 
 use support::{FAILS, HANGS, NAME, QUICK, Replica, holder, leases};
 
@@ -216,32 +216,29 @@ async fn identities_are_unique_and_none_is_empty() {
     assert_eq!(empty.map(drop), Err(InvalidElection::NoIdentity));
 }
 
-#[tokio::test]
-async fn replica_that_dies_is_followed_by_another() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("election").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let elector = || {
-            let builder = Elector::builder(client.clone(), &namespace, NAME);
-            builder.timing(QUICK).build().expect("valid")
-        };
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let leads = async |leadership: &mut watch::Receiver<Leadership>| {
-            leadership.wait_for(Leadership::is_leading).await.expect("it lives");
-        };
-        let (first, second) = (elector(), elector());
-        let (mut first_leads, fence) = (first.leadership(), first.fence().clone());
-        let mut second_leads = second.leadership();
-        let killed = tasks.spawn(first.run(stop.clone()));
-        leads(&mut first_leads).await;
-        let standby = tasks.spawn(second.run(stop.clone()));
-        killed.abort();
-        leads(&mut second_leads).await;
-        assert!(!fence.is_open(), "the first must have stopped before the second leads");
-        stop.cancel();
-        assert_eq!(standby.await.expect("no panic"), ElectionEnd::Stopped);
-        let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
-        assert_eq!(holder(&leases).await, "", "the Lease was released");
-    })
-    .await;
+on_each_server!(replica_that_dies_is_followed_by_another);
+async fn replica_that_dies_is_followed_by_another(cluster: TestServer) {
+    let namespace = cluster.namespace("election").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let elector = || {
+        let builder = Elector::builder(client.clone(), &namespace, NAME);
+        builder.timing(QUICK).build().expect("valid")
+    };
+    let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+    let leads = async |leadership: &mut watch::Receiver<Leadership>| {
+        leadership.wait_for(Leadership::is_leading).await.expect("it lives");
+    };
+    let (first, second) = (elector(), elector());
+    let (mut first_leads, fence) = (first.leadership(), first.fence().clone());
+    let mut second_leads = second.leadership();
+    let killed = tasks.spawn(first.run(stop.clone()));
+    leads(&mut first_leads).await;
+    let standby = tasks.spawn(second.run(stop.clone()));
+    killed.abort();
+    leads(&mut second_leads).await;
+    assert!(!fence.is_open(), "the first must have stopped before the second leads");
+    stop.cancel();
+    assert_eq!(standby.await.expect("no panic"), ElectionEnd::Stopped);
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+    assert_eq!(holder(&leases).await, "", "the Lease was released");
 }

@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::{ElectionEnd, Elector, Leadership};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testkit::on_each_cluster;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::{TestServer, on_each_server};
 
 use support::{FAILS, HANGS, NAME, QUICK, Replica, WORKS, holder, leases, led_on, let_pass, patch};
 
@@ -278,50 +278,47 @@ async fn server_that_is_restored_to_a_time_of_another_holder_has_one_leader_in_t
     assert!(second.leadership.borrow().is_leading());
 }
 
-#[tokio::test]
-async fn leaders_that_are_paused_cut_off_or_dead_are_followed_by_the_next() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("election").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let tasks = TaskTracker::new();
-        let start = |identity: &str| {
-            let builder = Elector::builder(client.clone(), &namespace, NAME);
-            Replica::run(&tasks, builder.identity(identity).timing(QUICK))
-        };
-        let mut first = start("first");
-        first.wait_until_leading().await;
-        let (mut second, mut third) = (start("second"), start("third"));
-        second.wait_for_leader("first").await;
-        third.wait_for_leader("first").await;
+on_each_server!(leaders_that_are_paused_cut_off_or_dead_are_followed_by_the_next);
+async fn leaders_that_are_paused_cut_off_or_dead_are_followed_by_the_next(cluster: TestServer) {
+    let namespace = cluster.namespace("election").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let tasks = TaskTracker::new();
+    let start = |identity: &str| {
+        let builder = Elector::builder(client.clone(), &namespace, NAME);
+        Replica::run(&tasks, builder.identity(identity).timing(QUICK))
+    };
+    let mut first = start("first");
+    first.wait_until_leading().await;
+    let (mut second, mut third) = (start("second"), start("third"));
+    second.wait_for_leader("first").await;
+    third.wait_for_leader("first").await;
 
-        first.set_paused(true);
-        let (mut leader, mut standby) = {
-            let second_leads = Box::pin(second.wait_until_leading());
-            let third_leads = Box::pin(third.wait_until_leading());
-            let is_second = tokio::select! {
-                () = second_leads => true,
-                () = third_leads => false,
-            };
-            if is_second { (second, third) } else { (third, second) }
+    first.set_paused(true);
+    let (mut leader, mut standby) = {
+        let second_leads = Box::pin(second.wait_until_leading());
+        let third_leads = Box::pin(third.wait_until_leading());
+        let is_second = tokio::select! {
+            () = second_leads => true,
+            () = third_leads => false,
         };
-        assert!(!first.fence.is_open(), "it was closed before the next one leads");
-        first.set_paused(false);
-        assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
+        if is_second { (second, third) } else { (third, second) }
+    };
+    assert!(!first.fence.is_open(), "it was closed before the next one leads");
+    first.set_paused(false);
+    assert_eq!(first.run.await.expect("no panic"), ElectionEnd::Lost);
 
-        leader.leadership.mark_unchanged();
-        leader.run.abort();
-        standby.wait_until_leading().await;
-        assert!(!leader.fence.is_open());
-        let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
-        let lease = leases.get(NAME).await.expect("a Lease");
-        assert_eq!(lease.spec.and_then(|spec| spec.lease_transitions), Some(2));
-        assert_eq!(standby.stop().await, ElectionEnd::Stopped);
-        // A Lease that was released and made again by hand is nobody's.
-        leases.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
-        let mut made = Lease::default();
-        made.metadata.name = Some(NAME.to_owned());
-        leases.create(&PostParams::default(), &made).await.expect("it is made");
-        start("fourth").wait_until_leading().await;
-    })
-    .await;
+    leader.leadership.mark_unchanged();
+    leader.run.abort();
+    standby.wait_until_leading().await;
+    assert!(!leader.fence.is_open());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+    let lease = leases.get(NAME).await.expect("a Lease");
+    assert_eq!(lease.spec.and_then(|spec| spec.lease_transitions), Some(2));
+    assert_eq!(standby.stop().await, ElectionEnd::Stopped);
+    // A Lease that was released and made again by hand is nobody's.
+    leases.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
+    let mut made = Lease::default();
+    made.metadata.name = Some(NAME.to_owned());
+    leases.create(&PostParams::default(), &made).await.expect("it is made");
+    start("fourth").wait_until_leading().await;
 }

@@ -13,8 +13,7 @@ use kube::api::{Api, DeleteParams};
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 use windlass_manager::ElectionEnd;
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions, TestCluster};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, TestServer};
 
 use support::{FAILS, HANGS, IS_SLOW, NAME, REAL, Replica, WORKS, holder, led_on, let_pass, patch};
 
@@ -25,13 +24,9 @@ const TAKEOVER: Duration = Duration::from_secs(2 * REAL.lease_duration.as_secs()
 /// Enough for several renewals.
 const A_WHILE: Duration = REAL.lease_duration;
 
-/// The shared control plane, or `None` if nobody has asked for one.
-async fn real_cluster() -> Option<TestCluster> {
-    if real_tier_is_on() {
-        return Some(TestCluster::real().await.expect("a control plane"));
-    }
-    println!("skipped: needs a real control plane, run `cargo xtask test --real`");
-    None
+/// The shared control plane.
+async fn real_cluster() -> TestServer {
+    TestServer::real().await.expect("a control plane")
 }
 
 /// A leader and a standby that knows it, in a namespace of a cluster.
@@ -44,17 +39,17 @@ struct Pair {
 }
 
 impl Pair {
-    async fn start(cluster: &TestCluster) -> Self {
+    async fn start(cluster: &TestServer) -> Self {
         let namespace = cluster.namespace("election").await.expect("a namespace");
         Self::start_in(cluster, &namespace).await
     }
 
-    async fn start_in(cluster: &TestCluster, namespace: &str) -> Self {
+    async fn start_in(cluster: &TestServer, namespace: &str) -> Self {
         Self::start_with_clocks(cluster, namespace, Timestamp::now, Timestamp::now).await
     }
 
     async fn start_with_clocks(
-        cluster: &TestCluster,
+        cluster: &TestServer,
         namespace: &str,
         clock_of_the_leader: impl Fn() -> Timestamp + Send + Sync + 'static,
         clock_of_the_standby: impl Fn() -> Timestamp + Send + Sync + 'static,
@@ -80,8 +75,9 @@ impl Pair {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn leader_that_is_cut_off_stops_before_the_standby_leads_and_learns_it_afterwards() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     for line in [FAILS, HANGS] {
         let mut pair = Pair::start(&cluster).await;
         pair.leader.set_line(line);
@@ -96,8 +92,9 @@ async fn leader_that_is_cut_off_stops_before_the_standby_leads_and_learns_it_aft
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn slow_way_to_the_server_does_not_end_the_leadership() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     let mut pair = Pair::start(&cluster).await;
     pair.leader.set_line(IS_SLOW);
     pair.standby.set_line(IS_SLOW);
@@ -106,8 +103,9 @@ async fn slow_way_to_the_server_does_not_end_the_leadership() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn wall_clocks_that_are_wrong_and_jump_change_nothing() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     let namespace = cluster.namespace("election").await.expect("a namespace");
     let looks = AtomicI64::new(0);
     // One goes backwards by an hour with every look at it, the other one jumps.
@@ -128,8 +126,9 @@ async fn wall_clocks_that_are_wrong_and_jump_change_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn label_that_somebody_sets_on_the_lease_changes_nothing() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     let mut pair = Pair::start(&cluster).await;
     for step in 0..10 {
         let labels = json!({"metadata": {"labels": {"step": step.to_string()}}});
@@ -140,8 +139,9 @@ async fn label_that_somebody_sets_on_the_lease_changes_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn leader_whose_lease_is_given_to_another_by_hand_stops_and_the_standby_waits_for_its_end() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     let mut pair = Pair::start(&cluster).await;
     patch(&pair.leases, json!({"spec": {"holderIdentity": "somebody else"}})).await;
     pair.let_pass(TAKEOVER).await;
@@ -151,8 +151,9 @@ async fn leader_whose_lease_is_given_to_another_by_hand_stops_and_the_standby_wa
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn lease_that_is_deleted_is_made_again_by_its_holder() {
-    let Some(cluster) = real_cluster().await else { return };
+    let cluster = real_cluster().await;
     let mut pair = Pair::start(&cluster).await;
     for _ in 0..3 {
         pair.leases.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
@@ -163,13 +164,11 @@ async fn lease_that_is_deleted_is_made_again_by_its_holder() {
 }
 
 #[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn server_that_is_restored_to_a_time_without_the_lease_has_one_leader_again() {
-    if real_cluster().await.is_none() {
-        return;
-    }
     // One of its own: the other tests of this process would not like it.
-    let real = RealCluster::start(RealOptions::new()).await.expect("a control plane");
-    let cluster = TestCluster::on_control_plane(real);
+    let real = ControlPlane::start(ControlPlaneOptions::new()).await.expect("a control plane");
+    let cluster = TestServer::on_control_plane(real);
     let namespace = cluster.namespace("election").await.expect("a namespace");
     let real = cluster.control_plane().expect("it is real");
     let backup = real.etcd_snapshot().await.expect("a backup");

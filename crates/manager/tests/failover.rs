@@ -26,7 +26,7 @@ use windlass_informer::ClientStack;
 use windlass_informer::client::{HttpService, ResponseBody};
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 const LEASE: &str = "operator";
 

@@ -26,7 +26,7 @@ use windlass_manager::{Manager, ManagerError, OnLostLeadership, Options, TaskCon
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Reconcile, RunContext, RunError, Watch,
 };
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 const LEASE: &str = "operator";
 const GRACE: Duration = Duration::from_secs(30);

@@ -19,8 +19,7 @@ use tokio_util::task::TaskTracker;
 use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_manager::{Elector, Leadership, Metrics};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions, go_program};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, go_program};
 
 const NAMES: [&str; 4] = ["succeeds", "fails", "terminal", "requeues"];
 
@@ -42,7 +41,7 @@ impl Reconcile<ConfigMap> for ByName {
 }
 
 /// The text of a process with a controller, an election and a rate limit, when each object ran.
-async fn our_text(cluster: &RealCluster, namespace: &'static str) -> String {
+async fn our_text(cluster: &ControlPlane, namespace: &'static str) -> String {
     let metrics = Metrics::new();
     let hundred = NonZeroU32::new(100).expect("not zero");
     let client = ClientStack::new()
@@ -82,13 +81,11 @@ async fn our_text(cluster: &RealCluster, namespace: &'static str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn differences_from_controller_runtime_are_those_in_the_docs() {
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-        return;
-    }
     let program = go_program("metrics-go").unwrap_or_else(|error| panic!("{error}"));
-    let cluster = RealCluster::start(RealOptions::default()).await.expect("a control plane");
+    let cluster =
+        ControlPlane::start(ControlPlaneOptions::default()).await.expect("a control plane");
     let namespace = "default";
     let api: Api<ConfigMap> = Api::namespaced(cluster.client().expect("a client"), namespace);
     for name in NAMES {

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_informer::SharedInformerFactory;
 use windlass_manager::{LogFormat, Logging};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 /// The spans that a collector has received.
 #[derive(Clone, Default)]
@@ -133,7 +133,7 @@ async fn run_is_linked_to_the_run_whose_write_woke_it_in_its_own_and_other_contr
     let again = Logging::new(LogFormat::Text, "info").init().expect("not an error");
     assert!(!again.is_installed(), "the first subscriber stays");
 
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let (ran, mut reader_runs) = mpsc::channel(10);
     let has_created = Arc::new(Notify::new());

@@ -17,7 +17,7 @@ use windlass_manager::{Manager, ManagerError, Options, PlanFormat, TaskContext};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, InPlan, Reconcile, RunContext, install_crd,
 };
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 /// Labels every `ConfigMap`, or fails.
 struct Labeler {

@@ -14,8 +14,8 @@ use tracing::Level;
 use windlass_informer::ClientStack;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testkit::{Log, TestCluster, on_each_cluster_with_roles};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::{Log, TestServer, on_each_server_with_roles};
 
 /// How the line begins that names what is missing.
 const LACKS: &str = "this account lacks rights that the operator needs: ";
@@ -58,7 +58,7 @@ fn manager(namespace: &str) -> Manager {
 }
 
 /// A client of an account.
-fn connect(cluster: &TestCluster, stack: ClientStack, token: &str) -> kube::Client {
+fn connect(cluster: &TestServer, stack: ClientStack, token: &str) -> kube::Client {
     match (cluster.server(), cluster.control_plane()) {
         (Some(server), _) => stack.around(server.service_with_token(token), "default"),
         (None, Some(real)) => stack.connect(real.config_as(token)).expect("a client"),
@@ -78,111 +78,97 @@ async fn run_until_logged(manager: Manager, log: &Log, part: &str) -> Result<(),
     task.await.expect("it does not panic")
 }
 
-#[tokio::test]
-async fn every_missing_verb_is_named_in_one_line() {
-    on_each_cluster_with_roles(async |cluster| {
-        let namespace = cluster.namespace("rights").await.expect("a namespace");
-        let account = cluster.account(&namespace, "operator").await.expect("an account");
-        let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]});
-        let leases = json!({
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "verbs": ["get", "create"],
-        });
-        account.grant(&[maps, leases]).await.expect("rights");
-        let log = Log::start();
-        let (connected, token) = (cluster.clone(), account.token().to_owned());
-        let manager = manager(&namespace);
-        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
-        // It waits for a cache that is never filled: it is stopped, and that is no error.
-        run_until_logged(manager, &log, LACKS).await.expect("it ends well");
-        let lines = log.lines_with(LACKS);
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        let (_, missing) = lines[0].split_once(LACKS).expect("the beginning");
-        let expected = format!(
-            "watch configmaps in the namespace {namespace}; create, patch events.events.k8s.io in \
+on_each_server_with_roles!(every_missing_verb_is_named_in_one_line);
+async fn every_missing_verb_is_named_in_one_line(cluster: TestServer) {
+    let namespace = cluster.namespace("rights").await.expect("a namespace");
+    let account = cluster.account(&namespace, "operator").await.expect("an account");
+    let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]});
+    let leases = json!({
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "create"],
+    });
+    account.grant(&[maps, leases]).await.expect("rights");
+    let log = Log::start();
+    let (connected, token) = (cluster.clone(), account.token().to_owned());
+    let manager = manager(&namespace);
+    let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+    // It waits for a cache that is never filled: it is stopped, and that is no error.
+    run_until_logged(manager, &log, LACKS).await.expect("it ends well");
+    let lines = log.lines_with(LACKS);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let (_, missing) = lines[0].split_once(LACKS).expect("the beginning");
+    let expected = format!(
+        "watch configmaps in the namespace {namespace}; create, patch events.events.k8s.io in \
              the namespace {namespace}; update leases.coordination.k8s.io in the namespace \
              {namespace}; add them to its Role (`cargo windlass rbac --write`"
-        );
-        assert!(missing.starts_with(&expected), "{missing}");
-        assert!(lines[0].contains("WARN"), "{lines:?}");
-    })
-    .await;
+    );
+    assert!(missing.starts_with(&expected), "{missing}");
+    assert!(lines[0].contains("WARN"), "{lines:?}");
 }
 
-#[tokio::test]
-async fn account_with_all_rights_is_not_told_anything() {
-    on_each_cluster_with_roles(async |cluster| {
-        let namespace = cluster.namespace("rights").await.expect("a namespace");
-        let account = cluster.account(&namespace, "operator").await.expect("an account");
-        let rule = |group: &str, plural: &str, verbs: &[&str]| {
-            json!({"apiGroups": [group], "resources": [plural], "verbs": verbs})
-        };
-        account
-            .grant(&[
-                rule("", "configmaps", &["list", "watch"]),
-                rule("coordination.k8s.io", "leases", &["get", "create", "update"]),
-                rule("events.k8s.io", "events", &["create", "patch"]),
-            ])
-            .await
-            .expect("rights");
-        let log = Log::start_at(Level::DEBUG);
-        let (connected, token) = (cluster.clone(), account.token().to_owned());
-        let manager = manager(&namespace);
-        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
-        run_until_logged(manager, &log, "the account has all rights").await.expect("it ends well");
-        assert_eq!(log.lines_with(LACKS), [""; 0]);
-    })
-    .await;
+on_each_server_with_roles!(account_with_all_rights_is_not_told_anything);
+async fn account_with_all_rights_is_not_told_anything(cluster: TestServer) {
+    let namespace = cluster.namespace("rights").await.expect("a namespace");
+    let account = cluster.account(&namespace, "operator").await.expect("an account");
+    let rule = |group: &str, plural: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs});
+    account
+        .grant(&[
+            rule("", "configmaps", &["list", "watch"]),
+            rule("coordination.k8s.io", "leases", &["get", "create", "update"]),
+            rule("events.k8s.io", "events", &["create", "patch"]),
+        ])
+        .await
+        .expect("rights");
+    let log = Log::start_at(Level::DEBUG);
+    let (connected, token) = (cluster.clone(), account.token().to_owned());
+    let manager = manager(&namespace);
+    let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+    run_until_logged(manager, &log, "the account has all rights").await.expect("it ends well");
+    assert_eq!(log.lines_with(LACKS), [""; 0]);
 }
 
-#[tokio::test]
-async fn manager_that_cannot_start_names_everything_that_is_missing() {
-    on_each_cluster_with_roles(async |cluster| {
-        let namespace = cluster.namespace("rights").await.expect("a namespace");
-        let account = cluster.account(&namespace, "operator").await.expect("an account");
-        let log = Log::start();
-        let (connected, token) = (cluster.clone(), account.token().to_owned());
-        let manager = manager(&namespace).install(definition());
-        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
-        let error = manager.run_until(CancellationToken::new()).await.expect_err("no right");
-        assert!(error.to_string().contains("customresourcedefinitions"), "{error}");
-        let lines = log.lines_with(LACKS);
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        for missing in ["leases.coordination.k8s.io", "events.events.k8s.io", "get, patch custom"] {
-            assert!(lines[0].contains(missing), "{lines:?}");
-        }
-    })
-    .await;
+on_each_server_with_roles!(manager_that_cannot_start_names_everything_that_is_missing);
+async fn manager_that_cannot_start_names_everything_that_is_missing(cluster: TestServer) {
+    let namespace = cluster.namespace("rights").await.expect("a namespace");
+    let account = cluster.account(&namespace, "operator").await.expect("an account");
+    let log = Log::start();
+    let (connected, token) = (cluster.clone(), account.token().to_owned());
+    let manager = manager(&namespace).install(definition());
+    let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+    let error = manager.run_until(CancellationToken::new()).await.expect_err("no right");
+    assert!(error.to_string().contains("customresourcedefinitions"), "{error}");
+    let lines = log.lines_with(LACKS);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for missing in ["leases.coordination.k8s.io", "events.events.k8s.io", "get, patch custom"] {
+        assert!(lines[0].contains(missing), "{lines:?}");
+    }
 }
 
+on_each_server_with_roles!(rights_follow_the_declared_kinds_of_children);
 /// What a controller makes or made is declared, so nothing has to be tried to know it.
-#[tokio::test]
-async fn rights_follow_the_declared_kinds_of_children() {
-    on_each_cluster_with_roles(async |cluster| {
-        let namespace = cluster.namespace("rights").await.expect("a namespace");
-        let account = cluster.account(&namespace, "operator").await.expect("an account");
-        let log = Log::start();
-        let (connected, token) = (cluster.clone(), account.token().to_owned());
-        let mut options = Options::default().without_http();
-        options.namespaces = vec![namespace.clone()];
-        let builder = Controller::of(Watch::<ConfigMap>::new())
-            .owns(Watch::<Service>::new())
-            .makes::<Secret>()
-            .retires::<Pod>();
-        let manager = Manager::new(options).without_logs().controller(builder, Nothing);
-        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
-        run_until_logged(manager, &log, LACKS).await.expect("it ends well");
-        let lines = log.lines_with(LACKS);
-        for missing in [
-            "list, watch services in the namespace",
-            "get, list, create, patch, delete secrets in the namespace",
-            "get, list, delete pods in the namespace",
-        ] {
-            assert!(lines[0].contains(missing), "{missing}: {lines:?}");
-        }
-    })
-    .await;
+async fn rights_follow_the_declared_kinds_of_children(cluster: TestServer) {
+    let namespace = cluster.namespace("rights").await.expect("a namespace");
+    let account = cluster.account(&namespace, "operator").await.expect("an account");
+    let log = Log::start();
+    let (connected, token) = (cluster.clone(), account.token().to_owned());
+    let mut options = Options::default().without_http();
+    options.namespaces = vec![namespace.clone()];
+    let builder = Controller::of(Watch::<ConfigMap>::new())
+        .owns(Watch::<Service>::new())
+        .makes::<Secret>()
+        .retires::<Pod>();
+    let manager = Manager::new(options).without_logs().controller(builder, Nothing);
+    let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+    run_until_logged(manager, &log, LACKS).await.expect("it ends well");
+    let lines = log.lines_with(LACKS);
+    for missing in [
+        "list, watch services in the namespace",
+        "get, list, create, patch, delete secrets in the namespace",
+        "get, list, delete pods in the namespace",
+    ] {
+        assert!(lines[0].contains(missing), "{missing}: {lines:?}");
+    }
 }
 
 /// A manager of an embedded server, which treats reviews like this.

@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use windlass_informer::ClientStack;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 /// Makes a Secret for each `ConfigMap`.
 struct Publisher;

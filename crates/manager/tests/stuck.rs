@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::runtime::Builder;
 use windlass_manager::{Manager, Options, TaskContext};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 /// Set in the process, to what it does.
 const CASE: &str = "WINDLASS_STUCK_CASE";

@@ -8,8 +8,8 @@ use kube::Client;
 use kube::api::Api;
 use windlass_informer::ClientStack;
 use windlass_reconciler::{Class, Delay, Error};
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 /// Reads an object, and wraps the error as `anyhow` does: not at all, once, or twice.
 async fn read(client: &Client, wrapped: usize) -> anyhow::Result<ConfigMap> {
@@ -33,7 +33,7 @@ async fn error_of(client: &Client, wrapped: usize) -> Error {
 
 #[tokio::test(start_paused = true)]
 async fn error_of_the_server_keeps_its_class_and_delay_through_anyhow() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("embedded");
     // Which also understands the header `Retry-After`.
     let client = ClientStack::new().around(server.service(), "default");
@@ -63,7 +63,7 @@ async fn error_of_the_server_keeps_its_class_and_delay_through_anyhow() {
 
 #[tokio::test(start_paused = true)]
 async fn request_without_an_answer_is_transient_through_anyhow() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("embedded");
     let client = ClientStack::new().around(server.service(), "default");
     server.faults().add(FaultRule::new(Fault::LoseAnswer));

@@ -18,7 +18,7 @@ use windlass_reconciler::{
 };
 
 use stage::{api, cluster, run, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 /// An error of the user.
 #[derive(Debug, thiserror::Error)]

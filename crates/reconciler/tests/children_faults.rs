@@ -12,8 +12,8 @@ use serde_json::json;
 use windlass_reconciler::{
     Action, ControllerBuilder, Error, Reconcile, RunContext, Watch, WriteOptions,
 };
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultId, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultId, FaultRule};
 
 use stage::{api, cluster, does, run_with};
 
@@ -72,7 +72,7 @@ fn service() -> Service {
 }
 
 /// Runs a version until it has noted that it is done, and nothing is queued.
-async fn run_until_done(cluster: &TestCluster, version: Version, word: &str) {
+async fn run_until_done(cluster: &TestServer, version: Version, word: &str) {
     let client = cluster.client().expect("a client");
     let running = run_with(client.clone(), version.builder(), version.reconciler());
     let is_done = async || {
@@ -87,14 +87,14 @@ async fn run_until_done(cluster: &TestCluster, version: Version, word: &str) {
 }
 
 /// A cluster on which the old version has made everything.
-async fn made_by_old() -> TestCluster {
+async fn made_by_old() -> TestServer {
     let (cluster, _client) = cluster().await;
     run_until_done(&cluster, Version::Old, "old").await;
     assert_eq!(picture(&cluster).await, ["a", "b", "c", "web"]);
     cluster
 }
 
-async fn picture(cluster: &TestCluster) -> Vec<String> {
+async fn picture(cluster: &TestServer) -> Vec<String> {
     let client = cluster.client().expect("a client");
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let services: Api<Service> = Api::namespaced(client, "default");
@@ -106,7 +106,7 @@ async fn picture(cluster: &TestCluster) -> Vec<String> {
 }
 
 /// In the order of the writes: the apply of `d`, the deletions, the annotation.
-fn stop_after(cluster: &TestCluster, survived: u64, fault: &Fault) -> Vec<FaultId> {
+fn stop_after(cluster: &TestServer, survived: u64, fault: &Fault) -> Vec<FaultId> {
     let faults = cluster.server().expect("it is embedded").faults();
     let rule = |verb: &str| FaultRule::new(fault.clone()).verb(verb);
     let (applies, rest) = (survived.min(1), survived.saturating_sub(1));

@@ -15,11 +15,11 @@ use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
     Action, Cause, Class, Controller, Error, Outcome, RunContext, RunError, Watch,
 };
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use stage::{api, cluster, does, run, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 /// Waits until a line is there. The paused clock moves while nothing else happens.
 async fn line(log: &Log, part: &str) -> String {
@@ -218,7 +218,7 @@ async fn failure_while_the_controller_stops_is_told_as_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
     let log = Log::start();
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let resource = kube::api::ApiResource {
         group: "example.com".into(),

@@ -10,8 +10,8 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 use windlass_reconciler::{Action, Class, Counts, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use stage::{api, cluster, create, does, run_with};
 
@@ -51,7 +51,7 @@ fn secret(name: &str) -> Secret {
 }
 
 /// Runs it with a fault, and returns what there is in the end, and what was counted on the way.
-async fn with_fault(cluster: &TestCluster, rule: Option<FaultRule>) -> (Vec<String>, Counts) {
+async fn with_fault(cluster: &TestServer, rule: Option<FaultRule>) -> (Vec<String>, Counts) {
     let client = cluster.client().expect("a client");
     if let Some(rule) = rule {
         cluster.server().expect("embedded").faults().add(rule);

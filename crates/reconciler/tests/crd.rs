@@ -10,8 +10,8 @@ use kube::api::{
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_reconciler::{InstallError, Obstacle, install_crd, install_crd_within};
-use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_testkit::{Log, TestCluster, on_each_cluster};
+use windlass_testserver::apiserver::{Fault, FaultRule};
+use windlass_testserver::{Log, TestServer, on_each_server};
 
 /// A definition in a group of its own, since tests share the real server. It is written as `kube`'s
 /// derive writes it.
@@ -81,127 +81,110 @@ fn foo(group: &str, name: &str) -> DynamicObject {
     serde_json::from_value(object).expect("an object")
 }
 
-#[tokio::test]
-async fn objects_can_be_made_once_the_definition_is_installed() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        let installed = install_crd(&client, &foos("made.example.com")).await;
-        assert!(installed.expect("installed").metadata.uid.is_some());
-        let api = foo_api(&client, "made.example.com");
-        let object = foo("made.example.com", "one");
-        api.create(&PostParams::default(), &object).await.expect("created");
-        assert_eq!(api.list(&ListParams::default()).await.expect("a list").items.len(), 1);
-    })
-    .await;
+on_each_server!(objects_can_be_made_once_the_definition_is_installed);
+async fn objects_can_be_made_once_the_definition_is_installed(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let installed = install_crd(&client, &foos("made.example.com")).await;
+    assert!(installed.expect("installed").metadata.uid.is_some());
+    let api = foo_api(&client, "made.example.com");
+    let object = foo("made.example.com", "one");
+    api.create(&PostParams::default(), &object).await.expect("created");
+    assert_eq!(api.list(&ListParams::default()).await.expect("a list").items.len(), 1);
 }
 
-#[tokio::test]
-async fn definition_that_has_not_changed_is_not_written() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        let wanted = foos("same.example.com");
-        let first = install_crd(&client, &wanted).await.expect("installed");
-        let again = install_crd(&client, &wanted).await.expect("installed");
-        // Its status may have been written meanwhile, its spec was not.
-        assert_eq!(first.metadata.generation, again.metadata.generation);
-        if let Some(server) = cluster.server() {
-            let before = server.revision();
-            install_crd(&client, &wanted).await.expect("installed");
-            assert_eq!(server.revision(), before);
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn definition_that_is_there_is_brought_up_to_date_and_what_others_added_stays() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        let mut wanted = foos("changed.example.com");
-        wanted.metadata.labels = Some([("ours".to_owned(), "1".to_owned())].into());
+on_each_server!(definition_that_has_not_changed_is_not_written);
+async fn definition_that_has_not_changed_is_not_written(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let wanted = foos("same.example.com");
+    let first = install_crd(&client, &wanted).await.expect("installed");
+    let again = install_crd(&client, &wanted).await.expect("installed");
+    // Its status may have been written meanwhile, its spec was not.
+    assert_eq!(first.metadata.generation, again.metadata.generation);
+    if let Some(server) = cluster.server() {
+        let before = server.revision();
         install_crd(&client, &wanted).await.expect("installed");
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let theirs = Patch::Merge(json!({"metadata": {"labels": {"theirs": "1"}}}));
-        let name = "foos.changed.example.com";
-        definitions.patch(name, &PatchParams::default(), &theirs).await.expect("patched");
-
-        let mut second = wanted.spec.versions[0].clone();
-        (second.name, second.storage) = ("v1".to_owned(), false);
-        wanted.spec.versions.push(second);
-        wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
-        wanted.metadata.labels = Some([("ours".to_owned(), "2".to_owned())].into());
-        let installed = install_crd(&client, &wanted).await.expect("installed");
-        assert_eq!(installed.spec.versions.len(), 2);
-        let labels = installed.metadata.labels.expect("labels");
-        assert_eq!((&*labels["ours"], &*labels["theirs"]), ("2", "1"));
-        // Discovery has the new version.
-        let served = client.list_api_group_resources("changed.example.com/v1").await;
-        assert!(served.expect("served").resources.iter().any(|resource| resource.name == "foos"));
-    })
-    .await;
+        assert_eq!(server.revision(), before);
+    }
 }
 
-#[tokio::test]
-async fn names_that_another_definition_has_are_told() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        install_crd(&client, &foos("taken.example.com")).await.expect("installed");
-        let other = named("taken.example.com", "others", "Foo");
-        let limit = Duration::from_secs(3);
-        let error = install_crd_within(&client, &other, limit).await.expect_err("taken");
-        let InstallError::NotReady { obstacle: Obstacle::NamesNotAccepted { message }, .. } =
-            &error
-        else {
-            panic!("{error}");
-        };
-        assert!(message.contains("is already in use"), "{message}");
-        let text = error.to_string();
-        assert!(text.contains("others.taken.example.com cannot be used after 3 s"), "{text}");
-        assert!(text.contains("delete the definition that has them, or choose others"), "{text}");
+on_each_server!(definition_that_is_there_is_brought_up_to_date_and_what_others_added_stays);
+async fn definition_that_is_there_is_brought_up_to_date_and_what_others_added_stays(
+    cluster: TestServer,
+) {
+    let client = cluster.client().expect("a client");
+    let mut wanted = foos("changed.example.com");
+    wanted.metadata.labels = Some([("ours".to_owned(), "1".to_owned())].into());
+    install_crd(&client, &wanted).await.expect("installed");
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let theirs = Patch::Merge(json!({"metadata": {"labels": {"theirs": "1"}}}));
+    let name = "foos.changed.example.com";
+    definitions.patch(name, &PatchParams::default(), &theirs).await.expect("patched");
 
-        // Nor does a definition that was fine before become ready with a name that is taken.
-        let mut bars = named("taken.example.com", "bars", "Bar");
-        install_crd(&client, &bars).await.expect("installed");
-        bars.spec.names.short_names = Some(vec!["foo".to_owned()]);
-        let error = install_crd_within(&client, &bars, limit).await.expect_err("taken");
-        assert!(error.to_string().contains("its names are not accepted"), "{error}");
-    })
-    .await;
+    let mut second = wanted.spec.versions[0].clone();
+    (second.name, second.storage) = ("v1".to_owned(), false);
+    wanted.spec.versions.push(second);
+    wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
+    wanted.metadata.labels = Some([("ours".to_owned(), "2".to_owned())].into());
+    let installed = install_crd(&client, &wanted).await.expect("installed");
+    assert_eq!(installed.spec.versions.len(), 2);
+    let labels = installed.metadata.labels.expect("labels");
+    assert_eq!((&*labels["ours"], &*labels["theirs"]), ("2", "1"));
+    // Discovery has the new version.
+    let served = client.list_api_group_resources("changed.example.com/v1").await;
+    assert!(served.expect("served").resources.iter().any(|resource| resource.name == "foos"));
 }
 
-#[tokio::test]
-async fn definition_that_the_server_refuses_is_not_tried_again() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        let mut wrong = foos("wrong.example.com");
-        wrong.metadata.name = Some("something.else".to_owned());
-        let error = install_crd(&client, &wrong).await.expect_err("refused");
-        assert!(matches!(error, InstallError::Refused { verb: "create", .. }), "{error}");
-        let text = error.to_string();
-        assert!(text.contains("something.else") && text.contains("metadata.name"), "{text}");
-        wrong.metadata.name = None;
-        let error = install_crd(&client, &wrong).await.expect_err("no name");
-        assert!(matches!(error, InstallError::Unnamed), "{error}");
-    })
-    .await;
+on_each_server!(names_that_another_definition_has_are_told);
+async fn names_that_another_definition_has_are_told(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    install_crd(&client, &foos("taken.example.com")).await.expect("installed");
+    let other = named("taken.example.com", "others", "Foo");
+    let limit = Duration::from_secs(3);
+    let error = install_crd_within(&client, &other, limit).await.expect_err("taken");
+    let InstallError::NotReady { obstacle: Obstacle::NamesNotAccepted { message }, .. } = &error
+    else {
+        panic!("{error}");
+    };
+    assert!(message.contains("is already in use"), "{message}");
+    let text = error.to_string();
+    assert!(text.contains("others.taken.example.com cannot be used after 3 s"), "{text}");
+    assert!(text.contains("delete the definition that has them, or choose others"), "{text}");
+
+    // Nor does a definition that was fine before become ready with a name that is taken.
+    let mut bars = named("taken.example.com", "bars", "Bar");
+    install_crd(&client, &bars).await.expect("installed");
+    bars.spec.names.short_names = Some(vec!["foo".to_owned()]);
+    let error = install_crd_within(&client, &bars, limit).await.expect_err("taken");
+    assert!(error.to_string().contains("its names are not accepted"), "{error}");
 }
 
-#[tokio::test]
-async fn two_who_install_at_once_both_succeed() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let client = cluster.client().expect("a client");
-        let wanted = foos("race.example.com");
-        let (one, two) = tokio::join!(install_crd(&client, &wanted), install_crd(&client, &wanted));
-        let uids = [one, two].map(|installed| installed.expect("installed").metadata.uid);
-        assert_eq!(uids[0], uids[1]);
-    })
-    .await;
+on_each_server!(definition_that_the_server_refuses_is_not_tried_again);
+async fn definition_that_the_server_refuses_is_not_tried_again(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let mut wrong = foos("wrong.example.com");
+    wrong.metadata.name = Some("something.else".to_owned());
+    let error = install_crd(&client, &wrong).await.expect_err("refused");
+    assert!(matches!(error, InstallError::Refused { verb: "create", .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("something.else") && text.contains("metadata.name"), "{text}");
+    wrong.metadata.name = None;
+    let error = install_crd(&client, &wrong).await.expect_err("no name");
+    assert!(matches!(error, InstallError::Unnamed), "{error}");
+}
+
+on_each_server!(two_who_install_at_once_both_succeed);
+async fn two_who_install_at_once_both_succeed(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let wanted = foos("race.example.com");
+    let (one, two) = tokio::join!(install_crd(&client, &wanted), install_crd(&client, &wanted));
+    let uids = [one, two].map(|installed| installed.expect("installed").metadata.uid);
+    assert_eq!(uids[0], uids[1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_rights_are_named() {
     for verb in ["get", "create"] {
-        let cluster = TestCluster::embedded();
+        let cluster = TestServer::embedded();
         let server = cluster.server().expect("it is embedded");
         let fault = Fault::Fail { code: 403, retry_after: None };
         let id = server.faults().add(FaultRule::new(fault).verb(verb));
@@ -226,7 +209,7 @@ async fn trouble_that_passes_is_waited_for() {
             Fault::LoseAnswer,
             Fault::Hang,
         ] {
-            let cluster = TestCluster::embedded();
+            let cluster = TestServer::embedded();
             let server = cluster.server().expect("it is embedded");
             let client = cluster.client().expect("a client");
             let mut wanted = foos("example.com");
@@ -247,7 +230,7 @@ async fn trouble_that_passes_is_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn conflict_is_answered_by_another_look() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("it is embedded");
     let client = cluster.client().expect("a client");
     let mut wanted = foos("example.com");
@@ -266,7 +249,7 @@ async fn server_that_stays_away_is_told_when_time_is_up() {
         (Fault::Hang, "the server does not answer"),
         (Fault::Fail { code: 503, retry_after: None }, "the last attempt to get it failed"),
     ] {
-        let cluster = TestCluster::embedded();
+        let cluster = TestServer::embedded();
         cluster.server().expect("it is embedded").faults().add(FaultRule::new(fault));
         let (client, log) = (cluster.client().expect("a client"), Log::start());
         let error = install_crd(&client, &foos("example.com")).await.expect_err("no server");
@@ -284,7 +267,7 @@ async fn server_that_stays_away_is_told_when_time_is_up() {
 
 #[tokio::test(start_paused = true)]
 async fn older_definition_that_is_going_is_waited_for() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let wanted = foos("example.com");
     let older = install_crd(&client, &wanted).await.expect("installed");

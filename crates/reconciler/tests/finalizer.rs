@@ -21,7 +21,7 @@ use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Cleanup, Controller, Error, Finalize, Finalized, RunContext, Watch,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 const FINALIZER: &str = "example.com/bucket";
 
@@ -49,42 +49,39 @@ impl Finalize<ConfigMap> for Buckets {
     }
 }
 
-#[tokio::test]
-async fn object_goes_only_after_its_cleanup_succeeded() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("finalizer").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-        let (said, mut heard) = mpsc::channel(100);
-        let reconciler = Finalized::new(FINALIZER, Buckets { said, cleanups: Mutex::new(0) });
-        let factory = SharedInformerFactory::new(client);
-        let scope = namespace.clone();
-        let watch = Watch::<ConfigMap>::new()
-            .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
-        let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
-        let stop = CancellationToken::new();
-        let story = async {
-            let object = json!({"metadata": {"name": "one"}});
-            let object = serde_json::from_value(object).expect("an object");
-            api.create(&PostParams::default(), &object).await.expect("created");
-            assert_eq!(heard.recv().await.as_deref(), Some("reconcile true"));
-            api.delete("one", &DeleteParams::default()).await.expect("deleted");
-            // The finalizer itself was a change, which may have led to one more run.
-            let mut next = heard.recv().await;
-            while next.as_deref() == Some("reconcile true") {
-                next = heard.recv().await;
-            }
-            assert_eq!(next.as_deref(), Some("cleanup"));
-            assert_eq!(heard.recv().await.as_deref(), Some("cleanup"));
-            while api.get_opt("one").await.expect("an answer").is_some() {
-                tokio::task::yield_now().await;
-            }
-            stop.cancel();
-        };
-        let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
-        ran.expect("it ran");
-    })
-    .await;
+on_each_server!(object_goes_only_after_its_cleanup_succeeded);
+async fn object_goes_only_after_its_cleanup_succeeded(cluster: TestServer) {
+    let namespace = cluster.namespace("finalizer").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let (said, mut heard) = mpsc::channel(100);
+    let reconciler = Finalized::new(FINALIZER, Buckets { said, cleanups: Mutex::new(0) });
+    let factory = SharedInformerFactory::new(client);
+    let scope = namespace.clone();
+    let watch = Watch::<ConfigMap>::new()
+        .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
+    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let stop = CancellationToken::new();
+    let story = async {
+        let object = json!({"metadata": {"name": "one"}});
+        let object = serde_json::from_value(object).expect("an object");
+        api.create(&PostParams::default(), &object).await.expect("created");
+        assert_eq!(heard.recv().await.as_deref(), Some("reconcile true"));
+        api.delete("one", &DeleteParams::default()).await.expect("deleted");
+        // The finalizer itself was a change, which may have led to one more run.
+        let mut next = heard.recv().await;
+        while next.as_deref() == Some("reconcile true") {
+            next = heard.recv().await;
+        }
+        assert_eq!(next.as_deref(), Some("cleanup"));
+        assert_eq!(heard.recv().await.as_deref(), Some("cleanup"));
+        while api.get_opt("one").await.expect("an answer").is_some() {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
+    ran.expect("it ran");
 }
 
 /// Has a Secret for each object, and counts how often an object is cleaned up.
@@ -135,48 +132,45 @@ fn late(inner: Client, plural: &'static str, by: Duration) -> Client {
     Client::new(service, "default")
 }
 
+on_each_server!(object_is_not_cleaned_up_again_after_its_cleanup_succeeded);
 /// The patch that removes the last finalizer is answered with the version that the cache holds
 /// already. The deletion that follows on it is what the next run has to wait for.
-#[tokio::test]
-async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("finalizer").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-        let cleanups = Arc::new(AtomicU32::new(0));
-        let children = Children { cleanups: Arc::clone(&cleanups), client: client.clone() };
-        let reconciler = Finalized::new(FINALIZER, children);
-        let client = late(client, "configmaps", Duration::from_millis(500));
-        let factory = SharedInformerFactory::new(client);
-        let scope = namespace.clone();
-        let objects = Watch::<ConfigMap>::new()
-            .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
-        let scope = namespace.clone();
-        let owned = Watch::<Secret>::new().options(move |informer| informer.namespace(scope));
-        let controller = Controller::of(objects).owns(owned).build(&factory, reconciler);
-        let controller = controller.expect("a controller");
-        let stop = CancellationToken::new();
-        let story = async {
-            let object = json!({"metadata": {"name": "one"}});
-            let object = serde_json::from_value(object).expect("an object");
-            api.create(&PostParams::default(), &object).await.expect("created");
-            while secrets.get_opt("child").await.expect("an answer").is_none() {
-                tokio::task::yield_now().await;
-            }
-            api.delete("one", &DeleteParams::default()).await.expect("deleted");
-            while cleanups.load(Ordering::Relaxed) == 0
-                || controller.lister().list().heads().next().is_some()
-            {
-                tokio::task::yield_now().await;
-            }
-            stop.cancel();
-        };
-        let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
-        ran.expect("it ran");
-        assert_eq!(cleanups.load(Ordering::Relaxed), 1);
-    })
-    .await;
+async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded(cluster: TestServer) {
+    let namespace = cluster.namespace("finalizer").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+    let cleanups = Arc::new(AtomicU32::new(0));
+    let children = Children { cleanups: Arc::clone(&cleanups), client: client.clone() };
+    let reconciler = Finalized::new(FINALIZER, children);
+    let client = late(client, "configmaps", Duration::from_millis(500));
+    let factory = SharedInformerFactory::new(client);
+    let scope = namespace.clone();
+    let objects = Watch::<ConfigMap>::new()
+        .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
+    let scope = namespace.clone();
+    let owned = Watch::<Secret>::new().options(move |informer| informer.namespace(scope));
+    let controller = Controller::of(objects).owns(owned).build(&factory, reconciler);
+    let controller = controller.expect("a controller");
+    let stop = CancellationToken::new();
+    let story = async {
+        let object = json!({"metadata": {"name": "one"}});
+        let object = serde_json::from_value(object).expect("an object");
+        api.create(&PostParams::default(), &object).await.expect("created");
+        while secrets.get_opt("child").await.expect("an answer").is_none() {
+            tokio::task::yield_now().await;
+        }
+        api.delete("one", &DeleteParams::default()).await.expect("deleted");
+        while cleanups.load(Ordering::Relaxed) == 0
+            || controller.lister().list().heads().next().is_some()
+        {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
+    ran.expect("it ran");
+    assert_eq!(cleanups.load(Ordering::Relaxed), 1);
 }
 
 const DNS: &str = "example.com/dns";
@@ -208,44 +202,39 @@ impl Finalize<DynamicObject> for Anything {
     }
 }
 
-#[tokio::test]
-async fn each_finalizer_goes_after_its_own_cleanup() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("finalizer").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-        let (said, mut heard) = mpsc::channel(100);
-        let reconciler = Finalized::new(FINALIZER, Anything(said.clone())).also(DNS, Dns(said));
-        let factory = SharedInformerFactory::new(client);
-        let watch =
-            Watch::<DynamicObject>::of(Resource::of::<ConfigMap>()).options(move |informer| {
-                informer.namespace(namespace).field_selector("metadata.name=one")
-            });
-        let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
-        let stop = CancellationToken::new();
-        let story = async {
-            let mut object = ConfigMap::default();
-            object.metadata.name = Some("one".to_owned());
-            api.create(&PostParams::default(), &object).await.expect("created");
-            let held = format!("held by {FINALIZER}, {DNS}");
-            assert_eq!(heard.recv().await.as_ref(), Some(&held), "both are added at once");
-            api.delete("one", &DeleteParams::default()).await.expect("deleted");
-            let mut last = heard.recv().await.expect("something");
-            while last == held {
-                last = heard.recv().await.expect("something");
-            }
-            assert_eq!(last, "bucket");
-            assert_eq!(heard.recv().await, Some(format!("dns, held by {DNS}")));
-            while api.get_opt("one").await.expect("an answer").is_some() {
-                tokio::task::yield_now().await;
-            }
-            stop.cancel();
-        };
-        let (ended, ()) = tokio::join!(controller.run(stop.clone()), story);
-        ended.expect("it stops");
-        factory.shut_down().await;
-    })
-    .await;
+on_each_server!(each_finalizer_goes_after_its_own_cleanup);
+async fn each_finalizer_goes_after_its_own_cleanup(cluster: TestServer) {
+    let namespace = cluster.namespace("finalizer").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let (said, mut heard) = mpsc::channel(100);
+    let reconciler = Finalized::new(FINALIZER, Anything(said.clone())).also(DNS, Dns(said));
+    let factory = SharedInformerFactory::new(client);
+    let watch = Watch::<DynamicObject>::of(Resource::of::<ConfigMap>())
+        .options(move |informer| informer.namespace(namespace).field_selector("metadata.name=one"));
+    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let stop = CancellationToken::new();
+    let story = async {
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("one".to_owned());
+        api.create(&PostParams::default(), &object).await.expect("created");
+        let held = format!("held by {FINALIZER}, {DNS}");
+        assert_eq!(heard.recv().await.as_ref(), Some(&held), "both are added at once");
+        api.delete("one", &DeleteParams::default()).await.expect("deleted");
+        let mut last = heard.recv().await.expect("something");
+        while last == held {
+            last = heard.recv().await.expect("something");
+        }
+        assert_eq!(last, "bucket");
+        assert_eq!(heard.recv().await, Some(format!("dns, held by {DNS}")));
+        while api.get_opt("one").await.expect("an answer").is_some() {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(controller.run(stop.clone()), story);
+    ended.expect("it stops");
+    factory.shut_down().await;
 }
 
 /// Says when it is told of an object that is gone, or paused.
@@ -273,7 +262,7 @@ impl Finalize<ConfigMap> for Told {
 
 #[tokio::test(start_paused = true)]
 async fn reconciler_with_a_finalizer_is_told_of_objects_that_are_gone_or_paused() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let (said, mut heard) = mpsc::channel(100);

@@ -14,7 +14,7 @@ use windlass_informer::Event;
 use windlass_reconciler::{
     Action, EVENTS_PER_RUN, RUNS_PER_KEY, Recorder, RunContext, WRITES_PER_RUN, Watch,
 };
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 use stage::runs::{create_secret, key, next, patch_secret, reporter};
 use stage::{cluster, create, does, run_with};

@@ -28,7 +28,7 @@ use windlass_indexer::ObjectKey;
 use windlass_reconciler::{
     Action, ApplyConflict, DryRunIgnored, Error, FieldValidation, RunContext, WriteOptions,
 };
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 use stage::{api, config_map, create, does};
 
@@ -114,7 +114,7 @@ async fn does_it(parameter: &str, cx: &RunContext) -> Result<String, Error> {
 }
 
 async fn outcome(parameter: &'static str, is_ignored: bool) -> (String, Client) {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     for name in ["db-1", "web-1", "web-2"] {
         create(&client, name).await;

@@ -16,13 +16,13 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use windlass_indexer::ObjectKey;
 use windlass_reconciler::{Action, Class, Error, RunContext};
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::{api, config_map, create, does, run};
 
 /// Calls `body` in a run, once, and returns what it returns. The tests share the real server, so
 /// each has a run and objects of its own.
-async fn within_a_run<R, F>(cluster: &TestCluster, body: F) -> R
+async fn within_a_run<R, F>(cluster: &TestServer, body: F) -> R
 where
     R: Send + 'static,
     F: for<'a> FnOnce(&'a RunContext) -> std::pin::Pin<Box<dyn Future<Output = R> + Send + 'a>>
@@ -56,13 +56,10 @@ fn key(text: &str) -> ObjectKey {
     text.parse().expect("a key")
 }
 
-#[tokio::test]
-async fn object_is_made_read_changed_and_deleted() {
-    on_each_cluster(async |cluster| {
-        let result = within_a_run(&cluster, |cx| Box::pin(whole_life(cx))).await;
-        result.expect("everything goes");
-    })
-    .await;
+on_each_server!(object_is_made_read_changed_and_deleted);
+async fn object_is_made_read_changed_and_deleted(cluster: TestServer) {
+    let result = within_a_run(&cluster, |cx| Box::pin(whole_life(cx))).await;
+    result.expect("everything goes");
 }
 
 async fn whole_life(cx: &RunContext) -> Result<(), Error> {
@@ -97,15 +94,12 @@ async fn whole_life(cx: &RunContext) -> Result<(), Error> {
     Ok(())
 }
 
-#[tokio::test]
-async fn another_object_of_the_same_name_is_not_deleted() {
-    on_each_cluster(async |cluster| {
-        let survivor = within_a_run(&cluster, |cx| Box::pin(delete_the_old_one(cx))).await;
-        let survivor = survivor.expect("everything goes");
-        let api = api(&cluster.client().expect("a client"));
-        assert_eq!(api.get("twin").await.expect("it is there").uid(), survivor);
-    })
-    .await;
+on_each_server!(another_object_of_the_same_name_is_not_deleted);
+async fn another_object_of_the_same_name_is_not_deleted(cluster: TestServer) {
+    let survivor = within_a_run(&cluster, |cx| Box::pin(delete_the_old_one(cx))).await;
+    let survivor = survivor.expect("everything goes");
+    let api = api(&cluster.client().expect("a client"));
+    assert_eq!(api.get("twin").await.expect("it is there").uid(), survivor);
 }
 
 async fn delete_the_old_one(cx: &RunContext) -> Result<Option<String>, Error> {
@@ -117,12 +111,9 @@ async fn delete_the_old_one(cx: &RunContext) -> Result<Option<String>, Error> {
     Ok(new.uid())
 }
 
-#[tokio::test]
-async fn status_is_written_alone() {
-    on_each_cluster(async |cluster| {
-        within_a_run(&cluster, |cx| Box::pin(write_status(cx))).await.expect("everything goes");
-    })
-    .await;
+on_each_server!(status_is_written_alone);
+async fn status_is_written_alone(cluster: TestServer) {
+    within_a_run(&cluster, |cx| Box::pin(write_status(cx))).await.expect("everything goes");
 }
 
 fn deployment(name: &str) -> Result<Deployment, Error> {
@@ -166,12 +157,9 @@ async fn write_status(cx: &RunContext) -> Result<(), Error> {
     live.delete(&modified).await
 }
 
-#[tokio::test]
-async fn fields_within_lists_that_the_type_does_not_know_stay() {
-    on_each_cluster(async |cluster| {
-        within_a_run(&cluster, |cx| Box::pin(write_lists(cx))).await.expect("everything goes");
-    })
-    .await;
+on_each_server!(fields_within_lists_that_the_type_does_not_know_stay);
+async fn fields_within_lists_that_the_type_does_not_know_stay(cluster: TestServer) {
+    within_a_run(&cluster, |cx| Box::pin(write_lists(cx))).await.expect("everything goes");
 }
 
 /// What somebody knows of a `Deployment` to whom containers are a name and an image.
@@ -236,22 +224,19 @@ fn containers_of(deployment: &mut Deployment) -> &mut Vec<Container> {
     &mut deployment.spec.template.spec.as_mut().expect("a pod").containers
 }
 
-#[tokio::test]
-async fn fields_that_the_type_does_not_know_stay() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        let raw: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
-        let object =
-            json!({"metadata": {"name": "rich"}, "data": {"a": "1"}, "binaryData": {"b": "AAE="}});
-        let object = serde_json::from_value(object).expect("an object");
-        raw.create(&PostParams::default(), &object).await.expect("created");
-        within_a_run(&cluster, |cx| Box::pin(write_poorly(cx))).await.expect("everything goes");
-        let rich = raw.get("rich").await.expect("it is there");
-        assert_eq!(rich.data["binaryData"], json!({"b": "AAE="}));
-        assert_eq!(rich.data["data"], json!({"a": "2"}));
-    })
-    .await;
+on_each_server!(fields_that_the_type_does_not_know_stay);
+async fn fields_that_the_type_does_not_know_stay(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let resource = ApiResource::erase::<ConfigMap>(&());
+    let raw: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+    let object =
+        json!({"metadata": {"name": "rich"}, "data": {"a": "1"}, "binaryData": {"b": "AAE="}});
+    let object = serde_json::from_value(object).expect("an object");
+    raw.create(&PostParams::default(), &object).await.expect("created");
+    within_a_run(&cluster, |cx| Box::pin(write_poorly(cx))).await.expect("everything goes");
+    let rich = raw.get("rich").await.expect("it is there");
+    assert_eq!(rich.data["binaryData"], json!({"b": "AAE="}));
+    assert_eq!(rich.data["data"], json!({"a": "2"}));
 }
 
 /// An object of type `K` as somebody sees it who knows only `S` of it.
@@ -311,12 +296,9 @@ async fn write_poorly(cx: &RunContext) -> Result<(), Error> {
     cx.live().delete(&made).await
 }
 
-#[tokio::test]
-async fn objects_of_the_cluster_have_no_namespace() {
-    on_each_cluster(async |cluster| {
-        within_a_run(&cluster, |cx| Box::pin(make_a_namespace(cx))).await.expect("everything goes");
-    })
-    .await;
+on_each_server!(objects_of_the_cluster_have_no_namespace);
+async fn objects_of_the_cluster_have_no_namespace(cluster: TestServer) {
+    within_a_run(&cluster, |cx| Box::pin(make_a_namespace(cx))).await.expect("everything goes");
 }
 
 async fn make_a_namespace(cx: &RunContext) -> Result<(), Error> {
@@ -333,7 +315,7 @@ async fn make_a_namespace(cx: &RunContext) -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_is_told_before_anything_is_sent() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let told = within_a_run(&cluster, |cx| Box::pin(write_badly(cx))).await;
     assert_eq!(
         told,
@@ -360,70 +342,67 @@ async fn write_badly(cx: &RunContext) -> Vec<String> {
     told.into_iter().map(|result| result.expect_err("it lacks something").to_string()).collect()
 }
 
+on_each_server!(
+    change_is_made_again_on_what_somebody_else_wrote_meanwhile,
+    flavor = "multi_thread"
+);
 /// Somebody else writes between reading and writing, twice.
-#[tokio::test(flavor = "multi_thread")]
-async fn change_is_made_again_on_what_somebody_else_wrote_meanwhile() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        create(&client, "contended").await;
-        let (asked, mut others) = mpsc::channel(1);
-        let (done, wrote) = std::sync::mpsc::channel();
-        let wrote = std::sync::Mutex::new(wrote);
-        let rival = async {
-            while others.recv().await.is_some() {
-                let patch = Patch::Merge(
-                    json!({"data": {"rival": "here"}, "metadata": {"labels": {"n": "1"}}}),
-                );
-                api(&client)
-                    .patch("contended", &PatchParams::default(), &patch)
-                    .await
-                    .expect("patched");
-                done.send(()).expect("it is waited for");
-            }
-        };
-        let modify = async {
-            let result = within_a_run(&cluster, move |cx| {
-                Box::pin(async move {
-                    let mut tries = 0;
-                    let (live, contended) = (cx.live::<ConfigMap>(), key("default/contended"));
-                    let modified = live.modify(&contended, |object| {
-                        tries += 1;
-                        if tries == 1 {
-                            // In the middle of a change, which is not async: the other one works
-                            // elsewhere.
-                            tokio::task::block_in_place(|| {
-                                asked.blocking_send(()).expect("the other one listens");
-                                wrote
-                                    .lock()
-                                    .expect("not poisoned")
-                                    .recv()
-                                    .expect("the other one wrote");
-                            });
-                        }
-                        object.data.get_or_insert_default().insert("ours".into(), "there".into());
-                    });
-                    (modified.await, tries)
-                })
-            });
-            result.await
-        };
-        let ((), (modified, tries)) = tokio::join!(rival, modify);
-        assert_eq!(tries, 2);
-        let data = modified.expect("it goes").expect("it is there").data.expect("data");
-        assert_eq!(data.keys().collect::<Vec<_>>(), ["ours", "rival"]);
-    })
-    .await;
+async fn change_is_made_again_on_what_somebody_else_wrote_meanwhile(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    create(&client, "contended").await;
+    let (asked, mut others) = mpsc::channel(1);
+    let (done, wrote) = std::sync::mpsc::channel();
+    let wrote = std::sync::Mutex::new(wrote);
+    let rival = async {
+        while others.recv().await.is_some() {
+            let patch = Patch::Merge(
+                json!({"data": {"rival": "here"}, "metadata": {"labels": {"n": "1"}}}),
+            );
+            api(&client)
+                .patch("contended", &PatchParams::default(), &patch)
+                .await
+                .expect("patched");
+            done.send(()).expect("it is waited for");
+        }
+    };
+    let modify = async {
+        let result = within_a_run(&cluster, move |cx| {
+            Box::pin(async move {
+                let mut tries = 0;
+                let (live, contended) = (cx.live::<ConfigMap>(), key("default/contended"));
+                let modified = live.modify(&contended, |object| {
+                    tries += 1;
+                    if tries == 1 {
+                        // In the middle of a change, which is not async: the other one works
+                        // elsewhere.
+                        tokio::task::block_in_place(|| {
+                            asked.blocking_send(()).expect("the other one listens");
+                            wrote
+                                .lock()
+                                .expect("not poisoned")
+                                .recv()
+                                .expect("the other one wrote");
+                        });
+                    }
+                    object.data.get_or_insert_default().insert("ours".into(), "there".into());
+                });
+                (modified.await, tries)
+            })
+        });
+        result.await
+    };
+    let ((), (modified, tries)) = tokio::join!(rival, modify);
+    assert_eq!(tries, 2);
+    let data = modified.expect("it goes").expect("it is there").data.expect("data");
+    assert_eq!(data.keys().collect::<Vec<_>>(), ["ours", "rival"]);
 }
 
-#[tokio::test]
-async fn applying_owns_what_it_names_and_nothing_else() {
-    on_each_cluster(async |cluster| {
-        let data = within_a_run(&cluster, |cx| Box::pin(apply_twice(cx))).await;
-        let expected =
-            [("a", "1"), ("theirs", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(data.expect("everything goes"), BTreeMap::from(expected));
-    })
-    .await;
+on_each_server!(applying_owns_what_it_names_and_nothing_else);
+async fn applying_owns_what_it_names_and_nothing_else(cluster: TestServer) {
+    let data = within_a_run(&cluster, |cx| Box::pin(apply_twice(cx))).await;
+    let expected =
+        [("a", "1"), ("theirs", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(data.expect("everything goes"), BTreeMap::from(expected));
 }
 
 /// The second time something is left out, and somebody else has added something meanwhile.
@@ -440,12 +419,9 @@ async fn apply_twice(cx: &RunContext) -> Result<BTreeMap<String, String>, Error>
     Ok(live.apply(&object).await?.data.unwrap_or_default())
 }
 
-#[tokio::test]
-async fn what_was_read_can_be_applied() {
-    on_each_cluster(async |cluster| {
-        within_a_run(&cluster, |cx| Box::pin(apply_again(cx))).await.expect("everything goes");
-    })
-    .await;
+on_each_server!(what_was_read_can_be_applied);
+async fn what_was_read_can_be_applied(cluster: TestServer) {
+    within_a_run(&cluster, |cx| Box::pin(apply_again(cx))).await.expect("everything goes");
 }
 
 /// It has a status, a uid and more that only the server writes; applied after it is gone, none of
@@ -466,7 +442,7 @@ async fn apply_again(cx: &RunContext) -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn error_does_not_show_what_cannot_be_decoded() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let told = within_a_run(&cluster, |cx| Box::pin(read_wrongly(cx))).await;
     for told in told.expect("it is made") {
         assert!(told.contains("ConfigMap: Data at line "), "{told}");
@@ -513,18 +489,15 @@ async fn read_wrongly(cx: &RunContext) -> Result<[String; 4], Error> {
     Ok(told.map(|result| result.expect_err("it does not fit").to_string()))
 }
 
-#[tokio::test]
-async fn object_of_somebody_else_is_not_taken_over() {
-    on_each_cluster(async |cluster| {
-        let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await;
-        let told = told.expect("everything goes");
-        assert_eq!(
-            told,
-            "the ConfigMap \"not-ours\" exists already, and belongs to somebody else: delete it, \
+on_each_server!(object_of_somebody_else_is_not_taken_over);
+async fn object_of_somebody_else_is_not_taken_over(cluster: TestServer) {
+    let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await;
+    let told = told.expect("everything goes");
+    assert_eq!(
+        told,
+        "the ConfigMap \"not-ours\" exists already, and belongs to somebody else: delete it, \
              or choose another name"
-        );
-    })
-    .await;
+    );
 }
 
 /// Applies an object of its own, twice, and one that is not.

@@ -21,8 +21,8 @@ use windlass_reconciler::{
 
 use stage::runs::{Ran, create_secret, expect_no_run, key, next, patch_secret, reporter};
 use stage::{api, cluster, create, run_on, run_with};
-use windlass_testkit::Log;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::Log;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 #[tokio::test(start_paused = true)]
 async fn mapper_of_changes_sees_old_and_new_and_is_awaited() {

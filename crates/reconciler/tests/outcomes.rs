@@ -16,7 +16,7 @@ use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
     Action, Cause, Class, Controller, Error, Outcome, Reconcile, RunContext, Watch,
 };
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 /// What a scripted reconciler does next.
 enum Step {
@@ -79,7 +79,7 @@ struct Stage {
 
 impl Stage {
     async fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        let cluster = TestCluster::embedded();
+        let cluster = TestServer::embedded();
         let client = cluster.client().expect("a client");
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
         let object =

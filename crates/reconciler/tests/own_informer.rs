@@ -19,7 +19,7 @@ use windlass_reconciler::{Action, Controller, Watch, reconcile_fn};
 use stage::reading::BySecret;
 use stage::runs::{create_secret, key, next, reporter};
 use stage::{api, cluster, config_map, run_built, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 #[tokio::test(start_paused = true)]
 async fn informer_of_the_user_is_a_source() {

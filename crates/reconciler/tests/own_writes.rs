@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use windlass_indexer::ObjectKey;
 use windlass_informer::Scope;
 use windlass_reconciler::{Action, Controller, RunContext, Watch, WriteEffect};
-use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::apiserver::{Fault, FaultRule};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::{cluster, create, does, run_built, run_with};
 
@@ -25,79 +25,72 @@ fn secret(name: &str) -> Secret {
         .expect("an object")
 }
 
+on_each_server!(what_a_run_made_is_in_the_cache_of_the_next);
 /// Makes a Secret for its object unless the cache has it, at once again, twenty times; and would
 /// fail if the cache did not have what was made.
-#[tokio::test]
-async fn what_a_run_made_is_in_the_cache_of_the_next() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        create(&client, "maker").await;
-        let (said, mut runs) = mpsc::channel(100);
-        let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
-            let said = said.clone();
-            Box::pin(async move {
-                // The real server is shared with other tests.
-                if cx.key().name() != "maker" {
-                    return Ok(Action::Done);
-                }
-                let secrets = cx.list::<Secret>()?;
-                let made = secrets
-                    .in_namespace("default")
-                    .iter()
-                    .filter(|secret| secret.key().name().starts_with("made-"))
-                    .count();
-                said.send((made, cx.cache_behind())).await?;
-                if made == 20 {
-                    return Ok(Action::Done);
-                }
-                // It would exist already, if the cache had not shown it.
-                cx.live().create(&secret(&format!("made-{made}"))).await?;
-                Ok(Action::RequeueAfter(Duration::ZERO))
-            })
-        });
-        let running =
-            run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
-        for number in 0..=20 {
-            assert_eq!(runs.recv().await, Some((number, false)));
-        }
-        running.end().await.expect("it stops");
-    })
-    .await;
+async fn what_a_run_made_is_in_the_cache_of_the_next(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    create(&client, "maker").await;
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let said = said.clone();
+        Box::pin(async move {
+            // The real server is shared with other tests.
+            if cx.key().name() != "maker" {
+                return Ok(Action::Done);
+            }
+            let secrets = cx.list::<Secret>()?;
+            let made = secrets
+                .in_namespace("default")
+                .iter()
+                .filter(|secret| secret.key().name().starts_with("made-"))
+                .count();
+            said.send((made, cx.cache_behind())).await?;
+            if made == 20 {
+                return Ok(Action::Done);
+            }
+            // It would exist already, if the cache had not shown it.
+            cx.live().create(&secret(&format!("made-{made}"))).await?;
+            Ok(Action::RequeueAfter(Duration::ZERO))
+        })
+    });
+    let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
+    for number in 0..=20 {
+        assert_eq!(runs.recv().await, Some((number, false)));
+    }
+    running.end().await.expect("it stops");
 }
 
-#[tokio::test]
-async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
-        secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
-        create(&client, "deleter").await;
-        let (said, mut runs) = mpsc::channel(100);
-        let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
-            let said = said.clone();
-            Box::pin(async move {
-                // The real server is shared with other tests.
-                if cx.key().name() != "deleter" {
-                    return Ok(Action::Done);
+on_each_server!(what_a_run_deleted_is_gone_from_the_cache_of_the_next);
+async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
+    create(&client, "deleter").await;
+    let (said, mut runs) = mpsc::channel(100);
+    let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let said = said.clone();
+        Box::pin(async move {
+            // The real server is shared with other tests.
+            if cx.key().name() != "deleter" {
+                return Ok(Action::Done);
+            }
+            let held = cx.get::<Secret>("default/old")?;
+            said.send(held.is_some()).await?;
+            match held {
+                Some(secret) => {
+                    cx.live().delete(&*secret).await?;
+                    Ok(Action::RequeueAfter(Duration::ZERO))
                 }
-                let held = cx.get::<Secret>("default/old")?;
-                said.send(held.is_some()).await?;
-                match held {
-                    Some(secret) => {
-                        cx.live().delete(&*secret).await?;
-                        Ok(Action::RequeueAfter(Duration::ZERO))
-                    }
-                    None => Ok(Action::Done),
-                }
-            })
-        });
-        let running =
-            run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), deleter);
-        assert_eq!(runs.recv().await, Some(true));
-        assert_eq!(runs.recv().await, Some(false));
-        running.end().await.expect("it stops");
-    })
-    .await;
+                None => Ok(Action::Done),
+            }
+        })
+    });
+    let running =
+        run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), deleter);
+    assert_eq!(runs.recv().await, Some(true));
+    assert_eq!(runs.recv().await, Some(false));
+    running.end().await.expect("it stops");
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +241,7 @@ async fn run_tells_of_a_write_that_it_changed_nothing() {
 
 /// Removes the finalizers of an object that is being deleted, and then expects a cache that shows
 /// it, at once.
-async fn release<K>(cluster: &TestCluster, namespace: &str, key: ObjectKey, watch: Watch<K>)
+async fn release<K>(cluster: &TestServer, namespace: &str, key: ObjectKey, watch: Watch<K>)
 where
     K: kube::Resource<DynamicType = (), Scope: Scope>
         + Serialize
@@ -286,46 +279,42 @@ where
     running.end().await.expect("it stops");
 }
 
+on_each_server!(pod_with_a_grace_period_is_not_expected_to_be_gone_without_its_finalizer);
 /// A pod on a node stays until the kubelet has stopped it, also without finalizers.
-#[tokio::test]
-async fn pod_with_a_grace_period_is_not_expected_to_be_gone_without_its_finalizer() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("grace").await.expect("a namespace");
-        let api: Api<Pod> = Api::namespaced(cluster.client().expect("a client"), &namespace);
-        let pod = json!({
-            "metadata": {"name": "web", "finalizers": ["example.com/held"]},
-            "spec": {
-                "nodeName": "one", "containers": [{"name": "web", "image": "example.dev/web"}],
-            },
-        });
-        let pod = serde_json::from_value(pod).expect("an object");
-        api.create(&PostParams::default(), &pod).await.expect("created");
-        api.delete("web", &DeleteParams::default()).await.expect("deleted");
-        let scope = namespace.clone();
-        let watch = Watch::<Pod>::new().options(move |informer| informer.namespace(scope));
-        release(&cluster, &namespace, ObjectKey::namespaced(&namespace, "web"), watch).await;
-        let left = api.get("web").await.expect("it is still there");
-        assert_eq!(left.metadata.deletion_grace_period_seconds, Some(30));
-    })
-    .await;
+async fn pod_with_a_grace_period_is_not_expected_to_be_gone_without_its_finalizer(
+    cluster: TestServer,
+) {
+    let namespace = cluster.namespace("grace").await.expect("a namespace");
+    let api: Api<Pod> = Api::namespaced(cluster.client().expect("a client"), &namespace);
+    let pod = json!({
+        "metadata": {"name": "web", "finalizers": ["example.com/held"]},
+        "spec": {
+            "nodeName": "one", "containers": [{"name": "web", "image": "example.dev/web"}],
+        },
+    });
+    let pod = serde_json::from_value(pod).expect("an object");
+    api.create(&PostParams::default(), &pod).await.expect("created");
+    api.delete("web", &DeleteParams::default()).await.expect("deleted");
+    let scope = namespace.clone();
+    let watch = Watch::<Pod>::new().options(move |informer| informer.namespace(scope));
+    release(&cluster, &namespace, ObjectKey::namespaced(&namespace, "web"), watch).await;
+    let left = api.get("web").await.expect("it is still there");
+    assert_eq!(left.metadata.deletion_grace_period_seconds, Some(30));
 }
 
+on_each_server!(namespace_with_finalizers_in_its_spec_is_not_expected_to_be_gone);
 /// A namespace has finalizers in its spec, too: it stays until it is empty.
-#[tokio::test]
-async fn namespace_with_finalizers_in_its_spec_is_not_expected_to_be_gone() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("releaser").await.expect("a namespace");
-        let api: Api<Namespace> = Api::all(cluster.client().expect("a client"));
-        let held = json!({
-            "metadata": {"generateName": "held-", "finalizers": ["example.com/held"]},
-            "spec": {"finalizers": ["example.com/held-too"]},
-        });
-        let held = serde_json::from_value(held).expect("an object");
-        let held = api.create(&PostParams::default(), &held).await.expect("created").name_any();
-        api.delete(&held, &DeleteParams::default()).await.expect("deleted");
-        let watch = Watch::<Namespace>::new();
-        release(&cluster, &namespace, ObjectKey::cluster(&held), watch).await;
-        api.get(&held).await.expect("it is still there");
-    })
-    .await;
+async fn namespace_with_finalizers_in_its_spec_is_not_expected_to_be_gone(cluster: TestServer) {
+    let namespace = cluster.namespace("releaser").await.expect("a namespace");
+    let api: Api<Namespace> = Api::all(cluster.client().expect("a client"));
+    let held = json!({
+        "metadata": {"generateName": "held-", "finalizers": ["example.com/held"]},
+        "spec": {"finalizers": ["example.com/held-too"]},
+    });
+    let held = serde_json::from_value(held).expect("an object");
+    let held = api.create(&PostParams::default(), &held).await.expect("created").name_any();
+    api.delete(&held, &DeleteParams::default()).await.expect("deleted");
+    let watch = Watch::<Namespace>::new();
+    release(&cluster, &namespace, ObjectKey::cluster(&held), watch).await;
+    api.get(&held).await.expect("it is still there");
 }

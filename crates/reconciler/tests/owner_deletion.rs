@@ -15,7 +15,7 @@ use windlass_reconciler::{
     Action, Class, ControllerBuilder, Error, Finalize, Finalized, Outcome, OwnerDeleted,
     RunContext, Watch, WriteOptions, add_owner, set_owner,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::{Called, config_map, does, in_a_run, run_with};
 
@@ -46,92 +46,86 @@ async fn release(maps: &Api<ConfigMap>) {
     maps.patch("owner", &PatchParams::default(), &patch).await.expect("released");
 }
 
-#[tokio::test]
-async fn nothing_is_made_for_an_owner_that_is_being_deleted() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("deletion").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-        create_deleted(&maps).await;
-        in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let live = cx.live::<ConfigMap>();
-                let child = || in_namespace(map("child"), &owner);
-                let mut controlled = child();
-                set_owner(&mut controlled, &*owner)?;
-                let mut plain = child();
-                add_owner(&mut plain, &*owner)?;
-                // A reconciler may build its owner anew, without what the server says of it.
-                let mut alive = ConfigMap::clone(&owner);
-                alive.metadata.deletion_timestamp = None;
-                let refused = [
-                    cx.children(&owner).apply(map("child")).prune().await.map(drop),
-                    cx.children(&alive).apply(map("child")).prune().await.map(drop),
-                    live.apply_owned(child(), &owner).await.map(drop),
-                    live.apply_owned(child(), &alive).await.map(drop),
-                    live.create(&controlled).await.map(drop),
-                    live.create(&plain).await.map(drop),
-                    live.apply(&controlled).await.map(drop),
-                    live.with(WriteOptions::new().dry_run()).create(&controlled).await.map(drop),
-                ];
-                for (way, refused) in refused.into_iter().enumerate() {
-                    let error = refused.expect_err("the owner is being deleted");
-                    assert_eq!(error.class(), Class::OwnerDeleted, "{way}: {error}");
-                    let refusal = OwnerDeleted::of(&error).expect("its type");
-                    let name = format!("ConfigMap {}", cx.key());
-                    assert_eq!(refusal.owner, name, "{way}");
-                    assert_eq!(error.delay(), None);
-                    // Nothing that is decided about the error makes a failure of it.
-                    let error = error.retry_after(Duration::from_secs(1)).terminal();
-                    assert_eq!((error.class(), error.delay()), (Class::OwnerDeleted, None));
-                }
-                // What belongs to nobody, or to somebody else, is made.
-                live.create(&child()).await?;
-                // Nothing is made here.
-                cx.children(&owner).prune().await?;
-                Ok::<(), Error>(())
-            })
+on_each_server!(nothing_is_made_for_an_owner_that_is_being_deleted);
+async fn nothing_is_made_for_an_owner_that_is_being_deleted(cluster: TestServer) {
+    let namespace = cluster.namespace("deletion").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    create_deleted(&maps).await;
+    in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let live = cx.live::<ConfigMap>();
+            let child = || in_namespace(map("child"), &owner);
+            let mut controlled = child();
+            set_owner(&mut controlled, &*owner)?;
+            let mut plain = child();
+            add_owner(&mut plain, &*owner)?;
+            // A reconciler may build its owner anew, without what the server says of it.
+            let mut alive = ConfigMap::clone(&owner);
+            alive.metadata.deletion_timestamp = None;
+            let refused = [
+                cx.children(&owner).apply(map("child")).prune().await.map(drop),
+                cx.children(&alive).apply(map("child")).prune().await.map(drop),
+                live.apply_owned(child(), &owner).await.map(drop),
+                live.apply_owned(child(), &alive).await.map(drop),
+                live.create(&controlled).await.map(drop),
+                live.create(&plain).await.map(drop),
+                live.apply(&controlled).await.map(drop),
+                live.with(WriteOptions::new().dry_run()).create(&controlled).await.map(drop),
+            ];
+            for (way, refused) in refused.into_iter().enumerate() {
+                let error = refused.expect_err("the owner is being deleted");
+                assert_eq!(error.class(), Class::OwnerDeleted, "{way}: {error}");
+                let refusal = OwnerDeleted::of(&error).expect("its type");
+                let name = format!("ConfigMap {}", cx.key());
+                assert_eq!(refusal.owner, name, "{way}");
+                assert_eq!(error.delay(), None);
+                // Nothing that is decided about the error makes a failure of it.
+                let error = error.retry_after(Duration::from_secs(1)).terminal();
+                assert_eq!((error.class(), error.delay()), (Class::OwnerDeleted, None));
+            }
+            // What belongs to nobody, or to somebody else, is made.
+            live.create(&child()).await?;
+            // Nothing is made here.
+            cx.children(&owner).prune().await?;
+            Ok::<(), Error>(())
         })
-        .await
-        .expect("everything goes");
-        release(&maps).await;
     })
-    .await;
+    .await
+    .expect("everything goes");
+    release(&maps).await;
 }
 
-#[tokio::test]
-async fn object_for_the_clean_up_is_made_and_does_not_block_the_deletion() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace("deletion").await.expect("a namespace");
-        let client = cluster.client().expect("a client");
-        let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
-        create_deleted(&maps).await;
-        in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let options = WriteOptions::new().allow_deleted_owner();
-                let set = cx.children(&owner).with(options).apply(map("in-a-set"));
-                let of_set: Option<ConfigMap> = set.prune().await?.get("in-a-set")?;
-                let single = in_namespace(map("single"), &owner);
-                let single = cx.live().with(options).apply_owned(single, &owner).await?;
-                for made in [of_set.expect("it was made"), single] {
-                    let owner = &made.owner_references()[0];
-                    let is_blocking = owner.block_owner_deletion;
-                    assert_eq!((owner.controller, is_blocking), (Some(true), None));
-                }
-                Ok::<(), Error>(())
-            })
-        })
-        .await
-        .expect("everything goes");
-        // The embedded collector has settled. A real one that has just started may delete them.
-        if cluster.server().is_some() {
-            for name in ["in-a-set", "single"] {
-                maps.get(name).await.expect("it is there");
+on_each_server!(object_for_the_clean_up_is_made_and_does_not_block_the_deletion);
+async fn object_for_the_clean_up_is_made_and_does_not_block_the_deletion(cluster: TestServer) {
+    let namespace = cluster.namespace("deletion").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let maps: Api<ConfigMap> = Api::namespaced(client, &namespace);
+    create_deleted(&maps).await;
+    in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let options = WriteOptions::new().allow_deleted_owner();
+            let set = cx.children(&owner).with(options).apply(map("in-a-set"));
+            let of_set: Option<ConfigMap> = set.prune().await?.get("in-a-set")?;
+            let single = in_namespace(map("single"), &owner);
+            let single = cx.live().with(options).apply_owned(single, &owner).await?;
+            for made in [of_set.expect("it was made"), single] {
+                let owner = &made.owner_references()[0];
+                let is_blocking = owner.block_owner_deletion;
+                assert_eq!((owner.controller, is_blocking), (Some(true), None));
             }
-        }
-        release(&maps).await;
+            Ok::<(), Error>(())
+        })
     })
-    .await;
+    .await
+    .expect("everything goes");
+    // The embedded collector has settled. A real one that has just started may delete them.
+    if cluster.server().is_some() {
+        for name in ["in-a-set", "single"] {
+            maps.get(name).await.expect("it is there");
+        }
+    }
+    release(&maps).await;
 }
 
 /// A controller that makes `child` for each `ConfigMap` that has no owner, and says how often it
@@ -151,7 +145,7 @@ fn maker(
 
 #[tokio::test(start_paused = true)]
 async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     create_deleted(&maps).await;
@@ -182,7 +176,7 @@ async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
 /// The owner is deleted while its run is under way.
 #[tokio::test(start_paused = true)]
 async fn long_run_makes_nothing_once_the_cache_shows_the_deletion() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut owner = config_map("owner");
@@ -230,7 +224,7 @@ impl Finalize<ConfigMap> for Forgetful {
 
 #[tokio::test(start_paused = true)]
 async fn clean_up_that_is_refused_is_an_error_that_shows() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let mut owner = config_map("owner");
@@ -253,7 +247,7 @@ async fn clean_up_that_is_refused_is_an_error_that_shows() {
 
 /// Deletes `owner`, and lets the collector go on while the controller acts between its steps.
 /// Returns after how many steps nothing was left to do; `None` if that were too many.
-async fn steps_until_settled(cluster: &TestCluster, policy: DeleteParams) -> Option<u32> {
+async fn steps_until_settled(cluster: &TestServer, policy: DeleteParams) -> Option<u32> {
     let server = cluster.server().expect("it is embedded").clone();
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
@@ -285,8 +279,10 @@ async fn steps_until_settled(cluster: &TestCluster, policy: DeleteParams) -> Opt
     steps
 }
 
-fn by_step() -> TestCluster {
-    TestCluster::on(windlass_testkit::apiserver::ApiServer::builder().garbage_by_step(true).build())
+fn by_step() -> TestServer {
+    TestServer::on(
+        windlass_testserver::apiserver::ApiServer::builder().garbage_by_step(true).build(),
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -409,7 +405,7 @@ async fn owner_that_is_made_again_gets_its_child_when_the_old_one_is_gone() {
 /// is gone.
 #[tokio::test(start_paused = true)]
 async fn child_that_is_being_deleted_is_made_again_when_it_is_gone() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());

@@ -18,7 +18,7 @@ use windlass_reconciler::{
 };
 
 use stage::{Running, api, cluster, create, run, run_built, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 /// Says what is asked of it.
 struct Reporter(mpsc::Sender<String>);

@@ -14,7 +14,7 @@ use windlass_reconciler::{
     Action, Cause, Controller, ControllerBuilder, Effect, Error, InPlan, Plan, Reconcile,
     RunContext, RunError, Watch,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::does;
 
@@ -73,7 +73,7 @@ async fn plan_of(client: &Client, namespace: &str, reconciler: impl Reconcile<Co
     plan
 }
 
-async fn setup(cluster: &TestCluster, maps: &[ConfigMap]) -> (Client, String) {
+async fn setup(cluster: &TestServer, maps: &[ConfigMap]) -> (Client, String) {
     let client = cluster.client().expect("a client");
     let namespace = cluster.namespace("plan-").await.expect("a namespace");
     let api = Api::<ConfigMap>::namespaced(client.clone(), &namespace);
@@ -94,124 +94,112 @@ async fn everything(client: &Client, namespace: &str) -> Vec<String> {
     maps.chain(events.iter().map(|event| version(&|| (event.name_any(), None)))).collect()
 }
 
-#[tokio::test]
-async fn plan_shows_each_difference_and_changes_nothing() {
-    on_each_cluster(async |cluster| {
-        let maps = [
-            map("a", "create"),
-            map("b", "change"),
-            map("c", "delete"),
-            map("d", "fail"),
-            map("e", "nothing"),
-        ];
-        let (client, namespace) = setup(&cluster, &maps).await;
-        let before = everything(&client, &namespace).await;
+on_each_server!(plan_shows_each_difference_and_changes_nothing);
+async fn plan_shows_each_difference_and_changes_nothing(cluster: TestServer) {
+    let maps = [
+        map("a", "create"),
+        map("b", "change"),
+        map("c", "delete"),
+        map("d", "fail"),
+        map("e", "nothing"),
+    ];
+    let (client, namespace) = setup(&cluster, &maps).await;
+    let before = everything(&client, &namespace).await;
 
-        let plan = plan_of(&client, &namespace, Editor).await;
-        assert_eq!(everything(&client, &namespace).await, before);
+    let plan = plan_of(&client, &namespace, Editor).await;
+    assert_eq!(everything(&client, &namespace).await, before);
 
-        let text = plan.to_string().replace(&format!("{namespace}/"), "");
-        // A real cluster has one more, the certificate of its authority.
-        let lines: Vec<_> = text.lines().skip(1).collect();
-        assert_eq!(
-            lines,
-            [
-                "  a",
-                "    + configmaps new",
-                "  b",
-                "    ~ configmaps b",
-                r#"        data.do: "change" -> "nothing""#,
-                r#"        data.more: "1" is added"#,
-                "  c",
-                "    - configmaps c",
-                "  d",
-                "    ! failed, so it might write more: out of order",
-            ]
-        );
-        assert!(text.contains("5 runs, 3 would write, 1 failed") || plan.runs_total == 6, "{text}");
-        assert_eq!(plan.failed(), 1);
-        let json = serde_json::to_value(&plan).expect("JSON");
-        assert_eq!(json["runs"][1]["writes"][0]["effect"], "change");
-        assert_eq!(json["runs"][1]["writes"][0]["fields"][0]["path"], "data.do");
-    })
-    .await;
+    let text = plan.to_string().replace(&format!("{namespace}/"), "");
+    // A real cluster has one more, the certificate of its authority.
+    let lines: Vec<_> = text.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "  a",
+            "    + configmaps new",
+            "  b",
+            "    ~ configmaps b",
+            r#"        data.do: "change" -> "nothing""#,
+            r#"        data.more: "1" is added"#,
+            "  c",
+            "    - configmaps c",
+            "  d",
+            "    ! failed, so it might write more: out of order",
+        ]
+    );
+    assert!(text.contains("5 runs, 3 would write, 1 failed") || plan.runs_total == 6, "{text}");
+    assert_eq!(plan.failed(), 1);
+    let json = serde_json::to_value(&plan).expect("JSON");
+    assert_eq!(json["runs"][1]["writes"][0]["effect"], "change");
+    assert_eq!(json["runs"][1]["writes"][0]["fields"][0]["path"], "data.do");
 }
 
-#[tokio::test]
-async fn plan_hides_the_content_of_secrets() {
-    on_each_cluster(async |cluster| {
-        let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-        let data = |text: &str| Some([("password".to_owned(), ByteString(text.into()))].into());
-        let mut secret = Secret { data: data("hunter2"), ..Secret::default() };
-        secret.metadata.name = Some("login".into());
-        secrets.create(&PostParams::default(), &secret).await.expect("created");
+on_each_server!(plan_hides_the_content_of_secrets);
+async fn plan_hides_the_content_of_secrets(cluster: TestServer) {
+    let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+    let data = |text: &str| Some([("password".to_owned(), ByteString(text.into()))].into());
+    let mut secret = Secret { data: data("hunter2"), ..Secret::default() };
+    secret.metadata.name = Some("login".into());
+    secrets.create(&PostParams::default(), &secret).await.expect("created");
 
-        let rotates = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let namespace = map.namespace().expect("a namespace");
-                let key = ObjectKey::namespaced(&namespace, "login");
-                let live = cx.live::<Secret>();
-                let old = live.get(&key).await?.ok_or_else(|| Error::msg("no secret"))?;
-                let mut new = old.clone();
-                new.data = Some([("password".to_owned(), ByteString("horse".into()))].into());
-                live.update(&old, &new).await?;
-                Ok(Action::Done)
-            })
-        });
-        let plan = plan_of(&client, &namespace, rotates).await;
-        let shown = format!("{plan}{plan:?}{}", serde_json::to_string(&plan).expect("JSON"));
-        assert!(shown.contains("data.password"), "{shown}");
-        for text in ["aHVudGVyMg", "aG9yc2U", "hunter2", "horse"] {
-            assert!(!shown.contains(text), "{shown}");
-        }
-    })
-    .await;
+    let rotates = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let namespace = map.namespace().expect("a namespace");
+            let key = ObjectKey::namespaced(&namespace, "login");
+            let live = cx.live::<Secret>();
+            let old = live.get(&key).await?.ok_or_else(|| Error::msg("no secret"))?;
+            let mut new = old.clone();
+            new.data = Some([("password".to_owned(), ByteString("horse".into()))].into());
+            live.update(&old, &new).await?;
+            Ok(Action::Done)
+        })
+    });
+    let plan = plan_of(&client, &namespace, rotates).await;
+    let shown = format!("{plan}{plan:?}{}", serde_json::to_string(&plan).expect("JSON"));
+    assert!(shown.contains("data.password"), "{shown}");
+    for text in ["aHVudGVyMg", "aG9yc2U", "hunter2", "horse"] {
+        assert!(!shown.contains(text), "{shown}");
+    }
 }
 
-#[tokio::test]
-async fn refused_write_is_a_failed_run_of_the_plan() {
-    on_each_cluster(async |cluster| {
-        let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
-        let misnames = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let mut wrong = ConfigMap::default();
-                wrong.metadata.name = Some("Not A Name".into());
-                wrong.metadata.namespace = map.namespace();
-                cx.live().create(&wrong).await?;
-                Ok(Action::Done)
-            })
-        });
-        let plan = plan_of(&client, &namespace, misnames).await;
-        assert!(plan.writes().next().is_none());
-        assert!(plan.runs[0].error.as_ref().is_some_and(|error| error.contains("Not A Name")));
-    })
-    .await;
+on_each_server!(refused_write_is_a_failed_run_of_the_plan);
+async fn refused_write_is_a_failed_run_of_the_plan(cluster: TestServer) {
+    let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
+    let misnames = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let mut wrong = ConfigMap::default();
+            wrong.metadata.name = Some("Not A Name".into());
+            wrong.metadata.namespace = map.namespace();
+            cx.live().create(&wrong).await?;
+            Ok(Action::Done)
+        })
+    });
+    let plan = plan_of(&client, &namespace, misnames).await;
+    assert!(plan.writes().next().is_none());
+    assert!(plan.runs[0].error.as_ref().is_some_and(|error| error.contains("Not A Name")));
 }
 
-#[tokio::test]
-async fn create_with_a_generated_name_has_no_key() {
-    on_each_cluster(async |cluster| {
-        let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
-        let creates = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let mut new = ConfigMap::default();
-                new.metadata.generate_name = Some("new-".into());
-                new.metadata.namespace = map.namespace();
-                cx.live().create(&new).await?;
-                Ok(Action::Done)
-            })
-        });
-        let plan = plan_of(&client, &namespace, creates).await;
-        let write = plan.writes().next().expect("a write");
-        assert_eq!((&write.key, &write.effect), (&None, &Effect::Create));
-    })
-    .await;
+on_each_server!(create_with_a_generated_name_has_no_key);
+async fn create_with_a_generated_name_has_no_key(cluster: TestServer) {
+    let (client, namespace) = setup(&cluster, &[map("a", "")]).await;
+    let creates = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let mut new = ConfigMap::default();
+            new.metadata.generate_name = Some("new-".into());
+            new.metadata.namespace = map.namespace();
+            cx.live().create(&new).await?;
+            Ok(Action::Done)
+        })
+    });
+    let plan = plan_of(&client, &namespace, creates).await;
+    let write = plan.writes().next().expect("a write");
+    assert_eq!((&write.key, &write.effect), (&None, &Effect::Create));
 }
 
 #[tokio::test]
 async fn controller_that_has_not_said_what_it_does_is_refused() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let controller = Controller::of(Watch::<ConfigMap>::new()).build(&factory, Editor);
     let refused = controller.expect("a controller").plan().await.expect_err("not declared");
@@ -226,7 +214,7 @@ async fn controller_that_has_not_said_what_it_does_is_refused() {
 
 #[tokio::test]
 async fn controller_cannot_run_after_its_plan() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let controller = builder("default").build(&factory, Editor).expect("a controller");
     controller.plan().await.expect("a plan");

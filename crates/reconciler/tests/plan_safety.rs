@@ -19,7 +19,7 @@ use windlass_reconciler::{
     Action, Controller, DryRunIgnored, Effect, Error, InPlan, PlanRecorder, RunContext, RunError,
     Watch,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::{api, create, does, noting};
 
@@ -195,34 +195,31 @@ fn ignored(error: &kube::Error) -> Option<&DryRunIgnored> {
     error_chain(error).find_map(<dyn std::error::Error>::downcast_ref)
 }
 
-#[tokio::test]
-async fn every_write_that_passes_in_a_plan_changes_nothing() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
-        set_up(&client, &namespace).await;
-        let before = state(&client, &namespace).await;
-        let recorder = PlanRecorder::new();
-        let planning = recorder.client(client.clone());
-        for (write, shown) in writes() {
-            if let Err(error) = send(&planning, &namespace, &write).await {
-                panic!("{write:?}: {error}");
-            }
-            let noted = recorder.take();
-            let text: String = noted.iter().map(ToString::to_string).collect();
-            let text = text.replace(&namespace, "NAMESPACE");
-            assert!(text.trim_start().starts_with(shown), "{write:?}: {text}");
+on_each_server!(every_write_that_passes_in_a_plan_changes_nothing);
+async fn every_write_that_passes_in_a_plan_changes_nothing(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
+    set_up(&client, &namespace).await;
+    let before = state(&client, &namespace).await;
+    let recorder = PlanRecorder::new();
+    let planning = recorder.client(client.clone());
+    for (write, shown) in writes() {
+        if let Err(error) = send(&planning, &namespace, &write).await {
+            panic!("{write:?}: {error}");
         }
-        assert_eq!(state(&client, &namespace).await, before);
-        assert!(recorder.ignored().is_none());
-    })
-    .await;
+        let noted = recorder.take();
+        let text: String = noted.iter().map(ToString::to_string).collect();
+        let text = text.replace(&namespace, "NAMESPACE");
+        assert!(text.trim_start().starts_with(shown), "{write:?}: {text}");
+    }
+    assert_eq!(state(&client, &namespace).await, before);
+    assert!(recorder.ignored().is_none());
 }
 
 #[tokio::test]
 async fn server_that_ignores_dry_runs_is_noticed_by_each_write_and_gets_no_other() {
     for (write, _) in writes() {
-        let cluster = TestCluster::embedded();
+        let cluster = TestServer::embedded();
         let client = cluster.client().expect("a client");
         set_up(&client, "default").await;
         let (inner, sent) = careless(&client);
@@ -268,7 +265,7 @@ async fn missing_object_that_the_server_says_it_has_written_stops_the_plan() {
     let new = "/api/v1/namespaces/default/configmaps/new";
     let apply: &str = format!("{new}?fieldManager=test&force=true").leak();
     for write in [("PATCH", apply, APPLY, config_map("new")), ("DELETE", new, JSON, Value::Null)] {
-        let cluster = TestCluster::embedded();
+        let cluster = TestServer::embedded();
         let client = cluster.client().expect("a client");
         let (inner, sent) = upserting(&client);
         let recorder = PlanRecorder::new();
@@ -283,7 +280,7 @@ async fn missing_object_that_the_server_says_it_has_written_stops_the_plan() {
 /// Five workers and twenty keys: one object is written, because of the server, and the plan ends.
 #[tokio::test]
 async fn plan_of_a_server_that_ignores_dry_runs_stops_at_the_first_write() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     for number in 0..20 {
         create(&client, &format!("map-{number}")).await;
@@ -310,48 +307,45 @@ async fn plan_of_a_server_that_ignores_dry_runs_stops_at_the_first_write() {
     assert_eq!(written.expect("a list").items.len(), 1);
 }
 
+on_each_server!(other_writer_is_not_taken_for_an_ignored_dry_run);
 /// Somebody writes between the question and each of the first dry runs.
-#[tokio::test]
-async fn other_writer_is_not_taken_for_an_ignored_dry_run() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
-        for (write, shown) in writes() {
-            let namespace = cluster.namespace("plan-safety").await.unwrap_or(namespace.clone());
-            set_up(&client, &namespace).await;
-            let is_first = Arc::new(AtomicBool::new(true));
-            let (inner, target, others) = (client.clone(), write.1, namespace.clone());
-            let service = service_fn(move |request: Request<Body>| {
-                let (inner, namespace) = (inner.clone(), others.clone());
-                let meddles = request.method() != "GET" && is_first.swap(false, Ordering::Relaxed);
-                async move {
-                    if meddles && request.method() == "DELETE" && target.ends_with("held") {
-                        let delete: Write = ("DELETE", target, JSON, Value::Null);
-                        send(&inner, &namespace, &delete).await.expect("marked");
-                    } else if meddles {
-                        meddle(&inner, &namespace, target).await;
-                    }
-                    inner.send(request).await
+async fn other_writer_is_not_taken_for_an_ignored_dry_run(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
+    for (write, shown) in writes() {
+        let namespace = cluster.namespace("plan-safety").await.unwrap_or(namespace.clone());
+        set_up(&client, &namespace).await;
+        let is_first = Arc::new(AtomicBool::new(true));
+        let (inner, target, others) = (client.clone(), write.1, namespace.clone());
+        let service = service_fn(move |request: Request<Body>| {
+            let (inner, namespace) = (inner.clone(), others.clone());
+            let meddles = request.method() != "GET" && is_first.swap(false, Ordering::Relaxed);
+            async move {
+                if meddles && request.method() == "DELETE" && target.ends_with("held") {
+                    let delete: Write = ("DELETE", target, JSON, Value::Null);
+                    send(&inner, &namespace, &delete).await.expect("marked");
+                } else if meddles {
+                    meddle(&inner, &namespace, target).await;
                 }
-            });
-            let recorder = PlanRecorder::new();
-            let planning = recorder.client(Client::new(service, "default"));
-            let sent = send(&planning, &namespace, &write).await;
-            if write.1.contains("configmaps/new") {
-                // Somebody else has created it, or this has: nobody can tell.
-                assert!(recorder.ignored().is_some(), "{write:?}: {sent:?}");
-                continue;
+                inner.send(request).await
             }
-            assert!(recorder.ignored().is_none(), "{write:?}: {:?}", recorder.ignored());
-            match sent {
-                Ok(_) => assert_eq!(recorder.take().len(), 1, "{write:?} {shown}"),
-                // The create of an object that somebody else has just created.
-                Err(kube::Error::Api(status)) => assert_eq!(status.code, 409, "{write:?}"),
-                Err(error) => panic!("{write:?}: {error}"),
-            }
+        });
+        let recorder = PlanRecorder::new();
+        let planning = recorder.client(Client::new(service, "default"));
+        let sent = send(&planning, &namespace, &write).await;
+        if write.1.contains("configmaps/new") {
+            // Somebody else has created it, or this has: nobody can tell.
+            assert!(recorder.ignored().is_some(), "{write:?}: {sent:?}");
+            continue;
         }
-    })
-    .await;
+        assert!(recorder.ignored().is_none(), "{write:?}: {:?}", recorder.ignored());
+        match sent {
+            Ok(_) => assert_eq!(recorder.take().len(), 1, "{write:?} {shown}"),
+            // The create of an object that somebody else has just created.
+            Err(kube::Error::Api(status)) => assert_eq!(status.code, 409, "{write:?}"),
+            Err(error) => panic!("{write:?}: {error}"),
+        }
+    }
 }
 
 /// Annotates what is to be written, or creates it.
@@ -368,29 +362,26 @@ async fn meddle(client: &Client, namespace: &str, path: &'static str) {
     }
 }
 
+on_each_server!(version_that_a_write_names_itself_is_kept);
 /// A conflict of the caller's own making is passed on.
-#[tokio::test]
-async fn version_that_a_write_names_itself_is_kept() {
-    on_each_cluster(async |cluster| {
-        let client = cluster.client().expect("a client");
-        let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
-        set_up(&client, &namespace).await;
-        let planning = PlanRecorder::new().client(client.clone());
-        let one = "/api/v1/namespaces/NAMESPACE/configmaps/one";
-        let stale = json!({"metadata": {"resourceVersion": "1", "labels": {"new": "yes"}}});
-        let stale_delete = json!({"preconditions": {"resourceVersion": "1"}});
-        for write in [("PATCH", one, MERGE, stale), ("DELETE", one, JSON, stale_delete)] {
-            let error = send(&planning, &namespace, &write).await.expect_err("a conflict");
-            let kube::Error::Api(status) = &error else { panic!("{error}") };
-            assert_eq!(status.code, 409, "{write:?}");
-        }
-    })
-    .await;
+async fn version_that_a_write_names_itself_is_kept(cluster: TestServer) {
+    let client = cluster.client().expect("a client");
+    let namespace = cluster.namespace("plan-safety").await.expect("a namespace");
+    set_up(&client, &namespace).await;
+    let planning = PlanRecorder::new().client(client.clone());
+    let one = "/api/v1/namespaces/NAMESPACE/configmaps/one";
+    let stale = json!({"metadata": {"resourceVersion": "1", "labels": {"new": "yes"}}});
+    let stale_delete = json!({"preconditions": {"resourceVersion": "1"}});
+    for write in [("PATCH", one, MERGE, stale), ("DELETE", one, JSON, stale_delete)] {
+        let error = send(&planning, &namespace, &write).await.expect_err("a conflict");
+        let kube::Error::Api(status) = &error else { panic!("{error}") };
+        assert_eq!(status.code, 409, "{write:?}");
+    }
 }
 
 #[tokio::test]
 async fn deletion_of_a_collection_is_never_sent() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     for name in ["one", "two"] {
         create(&client, name).await;
@@ -411,7 +402,7 @@ async fn deletion_of_a_collection_is_never_sent() {
 /// kube sends `exec` as a GET.
 #[tokio::test]
 async fn exec_is_refused_and_not_sent() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let (client, sent) = noting(&cluster.client().expect("a client"));
     let planning = PlanRecorder::new().client(client);
     let exec = Request::get("/api/v1/namespaces/default/pods/web/exec?command=reboot");
@@ -425,7 +416,7 @@ async fn exec_is_refused_and_not_sent() {
 /// A server may issue it in a dry run, too.
 #[tokio::test]
 async fn credential_is_not_asked_for() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let (client, sent) = noting(&cluster.client().expect("a client"));
     let planning = PlanRecorder::new().client(client);
     let path = "/api/v1/namespaces/NAMESPACE/serviceaccounts/web/token";
@@ -439,7 +430,7 @@ async fn credential_is_not_asked_for() {
 /// Nobody would notice if it was made.
 #[tokio::test]
 async fn write_of_an_object_that_cannot_be_read_is_not_sent() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     create(&client, "one").await;
     let (inner, writes) = careless(&client);

@@ -16,7 +16,7 @@ use windlass_workqueue::{Group, Priority};
 
 use stage::runs::{expect_no_run, next, reporter};
 use stage::{api, cluster, create, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 #[tokio::test(start_paused = true)]
 async fn debounced_key_waits_for_quiet_but_not_longer_than_allowed() {

@@ -17,10 +17,10 @@ use windlass_reconciler::{
     Shutdown, Watch,
 };
 
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use stage::{cluster, create, does};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 const GRACE: Duration = Duration::from_secs(30);
 

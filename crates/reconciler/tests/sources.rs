@@ -16,8 +16,8 @@ use windlass_reconciler::{
     Action, Cause, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext,
     RunError, Watch,
 };
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 /// Says which key ran, and why.
 struct Reporter(mpsc::Sender<(String, Vec<Cause>)>);
@@ -36,14 +36,14 @@ impl<K: Send + Sync + 'static> Reconcile<K> for Reporter {
 
 /// A cluster, and a controller that tells what it does.
 struct Stage {
-    cluster: TestCluster,
+    cluster: TestServer,
     runs: mpsc::Receiver<(String, Vec<Cause>)>,
     running: tokio::task::JoinSet<Result<(), RunError>>,
     stop: CancellationToken,
 }
 
 impl Stage {
-    fn start<K>(cluster: TestCluster, builder: ControllerBuilder<K>) -> Self
+    fn start<K>(cluster: TestServer, builder: ControllerBuilder<K>) -> Self
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {
@@ -68,7 +68,7 @@ impl Stage {
     }
 }
 
-async fn create(cluster: &TestCluster, resource: &ApiResource, object: Value) -> DynamicObject {
+async fn create(cluster: &TestServer, resource: &ApiResource, object: Value) -> DynamicObject {
     let client = cluster.client().expect("a client");
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", resource);
     let object = serde_json::from_value(object).expect("an object");
@@ -82,7 +82,7 @@ fn template() -> Value {
     })
 }
 
-async fn deployment(cluster: &TestCluster, name: &str) -> String {
+async fn deployment(cluster: &TestServer, name: &str) -> String {
     let resource = ApiResource::erase::<Deployment>(&());
     let object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
@@ -92,7 +92,7 @@ async fn deployment(cluster: &TestCluster, name: &str) -> String {
     made.metadata.uid.expect("a uid")
 }
 
-async fn replica_set(cluster: &TestCluster, name: &str, owner: Option<(&str, &str, &str)>) {
+async fn replica_set(cluster: &TestServer, name: &str, owner: Option<(&str, &str, &str)>) {
     let resource = ApiResource::erase::<ReplicaSet>(&());
     let owners: Vec<_> = owner
         .iter()
@@ -112,8 +112,8 @@ async fn replica_set(cluster: &TestCluster, name: &str, owner: Option<(&str, &st
 
 #[tokio::test(start_paused = true)]
 async fn owned_object_runs_its_owner_by_group_kind_and_uid() {
-    let cluster = TestCluster::on(
-        windlass_testkit::apiserver::ApiServer::builder().garbage_collection(false).build(),
+    let cluster = TestServer::on(
+        windlass_testserver::apiserver::ApiServer::builder().garbage_collection(false).build(),
     );
     let uid = deployment(&cluster, "web").await;
     let builder = Controller::of(Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new());
@@ -135,7 +135,7 @@ async fn owned_object_runs_its_owner_by_group_kind_and_uid() {
 
 #[tokio::test(start_paused = true)]
 async fn watched_object_runs_what_it_led_to_and_what_it_leads_to() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let resource = ApiResource::erase::<ConfigMap>(&());
     create(&cluster, &resource, json!({"metadata": {"name": "source", "labels": {"for": "one"}}}))
         .await;
@@ -159,7 +159,7 @@ async fn watched_object_runs_what_it_led_to_and_what_it_leads_to() {
 
 #[tokio::test(start_paused = true)]
 async fn predicate_passes_over_changes_of_the_status() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     deployment(&cluster, "web").await;
     let watch = Watch::<Deployment>::new().when(Predicate::generation_changed());
     let mut stage = Stage::start(cluster, Controller::of(watch));
@@ -177,7 +177,7 @@ async fn predicate_passes_over_changes_of_the_status() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_before_all_sources_are_synced() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     deployment(&cluster, "web").await;
     let server = cluster.server().expect("embedded").clone();
     let failing =
@@ -202,7 +202,7 @@ async fn missing_definition_is_told_after_the_sync_timeout() {
         plural: "foos".to_owned(),
     };
     let watch = Watch::<DynamicObject>::of(Resource::new(&resource, true));
-    let mut stage = Stage::start(TestCluster::embedded(), Controller::of(watch));
+    let mut stage = Stage::start(TestServer::embedded(), Controller::of(watch));
     let ended = stage.running.join_next().await.expect("it ends").expect("no panic");
     let error = ended.expect_err("nothing is there to watch").to_string();
     assert!(error.contains("foos.v1.example.com is not complete after 120 s"), "{error}");
@@ -211,7 +211,7 @@ async fn missing_definition_is_told_after_the_sync_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_while_waiting_for_sync_is_no_error() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let failing = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
     cluster.server().expect("embedded").faults().add(failing);
     let mut stage = Stage::start(cluster, Controller::of(Watch::<Deployment>::new()));

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, Level};
 use windlass_reconciler::{Action, Error, RunContext};
 
 use stage::{api, cluster, does, run, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 #[tokio::test(start_paused = true)]
 async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {

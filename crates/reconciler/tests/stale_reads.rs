@@ -22,7 +22,7 @@ use windlass_reconciler::{
     Action, Class, Controller, ControllerBuilder, Error, FinishedRuns, Outcome, RunContext,
     RunError, StaleRead, Watch, reconcile_fn,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::in_a_run;
 
@@ -180,47 +180,44 @@ async fn wait_until(secrets: &Api<Secret>, name: &str, is_there: bool) -> Option
     }
 }
 
+on_each_server!(leader_with_an_old_owner_deletes_nothing_that_the_newer_one_asks_for);
 /// The new leader's watch of owners lags, and that of their children does not.
-#[tokio::test]
-async fn leader_with_an_old_owner_deletes_nothing_that_the_newer_one_asks_for() {
-    on_each_cluster(async |cluster| {
-        for owners in OWNERS {
-            let namespace = cluster.namespace("stale").await.expect("a namespace");
-            let client = cluster.client().expect("a client");
-            let api = owners.api(&client, &namespace);
-            let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-            api.create(&PostParams::default(), &owners.object(1)).await.expect("created");
-            let mut old = Leader::start(client.clone(), &namespace, owners);
-            old.wait_until_done().await;
-            let (gate, is_open) = watch::channel(true);
-            let held_up = gated(&client, owners.plural, &is_open);
-            let mut new = Leader::start(held_up, &namespace, owners);
-            new.wait_until_done().await;
+async fn leader_with_an_old_owner_deletes_nothing_that_the_newer_one_asks_for(cluster: TestServer) {
+    for owners in OWNERS {
+        let namespace = cluster.namespace("stale").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let api = owners.api(&client, &namespace);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        api.create(&PostParams::default(), &owners.object(1)).await.expect("created");
+        let mut old = Leader::start(client.clone(), &namespace, owners);
+        old.wait_until_done().await;
+        let (gate, is_open) = watch::channel(true);
+        let held_up = gated(&client, owners.plural, &is_open);
+        let mut new = Leader::start(held_up, &namespace, owners);
+        new.wait_until_done().await;
 
-            gate.send(false).expect("a watch");
-            owners.set(&api, 2).await;
-            let made = wait_until(&secrets, "child-1", true).await.expect("it is made");
-            old.end().await;
-            loop {
-                let outcome = new.next().await;
-                let left = secrets.get("child-1").await.expect("it is not deleted");
-                assert_eq!((left.uid(), left.metadata.deletion_timestamp), (made.uid(), None));
-                if is_stale(&outcome) {
-                    break;
-                }
+        gate.send(false).expect("a watch");
+        owners.set(&api, 2).await;
+        let made = wait_until(&secrets, "child-1", true).await.expect("it is made");
+        old.end().await;
+        loop {
+            let outcome = new.next().await;
+            let left = secrets.get("child-1").await.expect("it is not deleted");
+            assert_eq!((left.uid(), left.metadata.deletion_timestamp), (made.uid(), None));
+            if is_stale(&outcome) {
+                break;
             }
-
-            gate.send(true).expect("a watch");
-            new.wait_until_done().await;
-            let left = secrets.get("child-1").await.expect("it is wanted");
-            assert_eq!(left.uid(), made.uid());
-            // What is really not wanted any more goes.
-            owners.set(&api, 1).await;
-            wait_until(&secrets, "child-1", false).await;
-            new.end().await;
         }
-    })
-    .await;
+
+        gate.send(true).expect("a watch");
+        new.wait_until_done().await;
+        let left = secrets.get("child-1").await.expect("it is wanted");
+        assert_eq!(left.uid(), made.uid());
+        // What is really not wanted any more goes.
+        owners.set(&api, 1).await;
+        wait_until(&secrets, "child-1", false).await;
+        new.end().await;
+    }
 }
 
 fn makes_secrets(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
@@ -236,44 +233,41 @@ enum Happens {
     ItIsGone,
 }
 
-#[tokio::test]
-async fn owner_that_changes_during_the_run_keeps_its_children() {
-    on_each_cluster(async |cluster: TestCluster| {
-        use Happens::{Change, Deletion, ItIsGone, Replacement};
-        for happens in [Change, Deletion, Replacement, ItIsGone] {
-            let namespace = cluster.namespace("stale").await.expect("a namespace");
-            let client = cluster.client().expect("a client");
-            let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-            let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-            let (pruned, is_left) = in_a_run(
-                &cluster,
-                &namespace,
-                makes_secrets,
-                move |owner: Arc<ConfigMap>, cx: &RunContext| {
-                    Box::pin(async move {
-                        let children = cx.children(&owner).apply(secret("a")).apply(secret("b"));
-                        children.prune().await?;
-                        happen(happens, &maps).await?;
-                        let pruned = cx.children(&owner).apply(secret("c")).prune().await;
-                        Ok::<_, Error>((pruned, secrets.get_opt("a").await?.is_some()))
-                    })
-                },
-            )
-            .await
-            .expect("everything else goes");
-            match pruned {
-                Err(error) => {
-                    assert!(error.source().is::<StaleRead>(), "{happens:?}: {error:?}");
-                    assert_eq!(error.class(), Class::StaleRead);
-                }
-                // The embedded server has collected them already.
-                Ok(report) => assert!(report.deleted().is_empty(), "{happens:?}: {report}"),
+on_each_server!(owner_that_changes_during_the_run_keeps_its_children);
+async fn owner_that_changes_during_the_run_keeps_its_children(cluster: TestServer) {
+    use Happens::{Change, Deletion, ItIsGone, Replacement};
+    for happens in [Change, Deletion, Replacement, ItIsGone] {
+        let namespace = cluster.namespace("stale").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let (pruned, is_left) = in_a_run(
+            &cluster,
+            &namespace,
+            makes_secrets,
+            move |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let children = cx.children(&owner).apply(secret("a")).apply(secret("b"));
+                    children.prune().await?;
+                    happen(happens, &maps).await?;
+                    let pruned = cx.children(&owner).apply(secret("c")).prune().await;
+                    Ok::<_, Error>((pruned, secrets.get_opt("a").await?.is_some()))
+                })
+            },
+        )
+        .await
+        .expect("everything else goes");
+        match pruned {
+            Err(error) => {
+                assert!(error.source().is::<StaleRead>(), "{happens:?}: {error:?}");
+                assert_eq!(error.class(), Class::StaleRead);
             }
-            let is_kept = matches!(happens, Change | Deletion);
-            assert!(is_left || !is_kept, "{happens:?}");
+            // The embedded server has collected them already.
+            Ok(report) => assert!(report.deleted().is_empty(), "{happens:?}: {report}"),
         }
-    })
-    .await;
+        let is_kept = matches!(happens, Change | Deletion);
+        assert!(is_left || !is_kept, "{happens:?}");
+    }
 }
 
 async fn happen(happens: Happens, maps: &Api<ConfigMap>) -> Result<(), Error> {
@@ -301,62 +295,52 @@ async fn happen(happens: Happens, maps: &Api<ConfigMap>) -> Result<(), Error> {
     Ok(())
 }
 
+on_each_server!(own_writes_to_the_owner_are_no_change);
 /// The run has written the owner itself, and nobody else has.
-#[tokio::test]
-async fn own_writes_to_the_owner_are_no_change() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("stale").await.expect("a namespace");
-        let deleted = in_a_run(
-            &cluster,
-            &namespace,
-            makes_secrets,
-            |owner: Arc<ConfigMap>, cx: &RunContext| {
-                Box::pin(async move {
-                    let mut before = ConfigMap::clone(&owner);
-                    cx.children(&owner).apply(secret("a")).apply(secret("b")).prune().await?;
-                    for step in ["1", "2"] {
-                        let mut new = before.clone();
-                        new.annotations_mut().insert("step".to_owned(), step.to_owned());
-                        before = cx.live().update(&before, &new).await?;
-                    }
-                    let first = cx.children(&owner).apply(secret("a")).prune().await?;
-                    let second = cx.children(&before).prune().await?;
-                    Ok::<_, Error>([first.deleted().len(), second.deleted().len()])
-                })
-            },
-        )
+async fn own_writes_to_the_owner_are_no_change(cluster: TestServer) {
+    let namespace = cluster.namespace("stale").await.expect("a namespace");
+    let deleted =
+        in_a_run(&cluster, &namespace, makes_secrets, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let mut before = ConfigMap::clone(&owner);
+                cx.children(&owner).apply(secret("a")).apply(secret("b")).prune().await?;
+                for step in ["1", "2"] {
+                    let mut new = before.clone();
+                    new.annotations_mut().insert("step".to_owned(), step.to_owned());
+                    before = cx.live().update(&before, &new).await?;
+                }
+                let first = cx.children(&owner).apply(secret("a")).prune().await?;
+                let second = cx.children(&before).prune().await?;
+                Ok::<_, Error>([first.deleted().len(), second.deleted().len()])
+            })
+        })
         .await
         .expect("everything goes");
-        assert_eq!(deleted, [1, 1]);
-    })
-    .await;
+    assert_eq!(deleted, [1, 1]);
 }
 
+on_each_server!(owner_that_the_run_saw_being_deleted_may_prune);
 /// A clean-up in a finalizer deletes children although the owner is being deleted: it knows that.
-#[tokio::test]
-async fn owner_that_the_run_saw_being_deleted_may_prune() {
-    on_each_cluster(async |cluster: TestCluster| {
-        let namespace = cluster.namespace("stale").await.expect("a namespace");
-        let maps: Api<ConfigMap> = Api::namespaced(cluster.client().expect("a client"), &namespace);
-        let deleted = in_a_run(
-            &cluster,
-            &namespace,
-            makes_secrets,
-            move |owner: Arc<ConfigMap>, cx: &RunContext| {
-                Box::pin(async move {
-                    cx.children(&owner).apply(secret("a")).prune().await?;
-                    happen(Happens::Deletion, &maps).await?;
-                    let deleted = maps.get("owner").await?;
-                    let pruned = cx.children(&deleted).prune().await?;
-                    let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-                    maps.patch("owner", &PatchParams::default(), &freed).await?;
-                    Ok::<_, Error>(pruned.deleted().len())
-                })
-            },
-        )
-        .await
-        .expect("everything goes");
-        assert_eq!(deleted, 1);
-    })
-    .await;
+async fn owner_that_the_run_saw_being_deleted_may_prune(cluster: TestServer) {
+    let namespace = cluster.namespace("stale").await.expect("a namespace");
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client().expect("a client"), &namespace);
+    let deleted = in_a_run(
+        &cluster,
+        &namespace,
+        makes_secrets,
+        move |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                cx.children(&owner).apply(secret("a")).prune().await?;
+                happen(Happens::Deletion, &maps).await?;
+                let deleted = maps.get("owner").await?;
+                let pruned = cx.children(&deleted).prune().await?;
+                let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                maps.patch("owner", &PatchParams::default(), &freed).await?;
+                Ok::<_, Error>(pruned.deleted().len())
+            })
+        },
+    )
+    .await
+    .expect("everything goes");
+    assert_eq!(deleted, 1);
 }

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{Action, Controller, Reconcile, RunContext, Watch};
-use windlass_testkit::Log;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::Log;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use stage::{api, cluster, does, noting, taken};
 

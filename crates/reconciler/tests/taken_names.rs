@@ -19,7 +19,7 @@ use windlass_informer::Resource;
 use windlass_reconciler::{
     ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext, install_crd,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 
 use stage::in_a_run;
 
@@ -153,7 +153,7 @@ fn racing(
 
 /// Makes the set of this object, or the empty set, in a run of a new controller.
 async fn make(
-    cluster: &TestCluster,
+    cluster: &TestServer,
     namespace: &str,
     client: Client,
     kind: &Kind,
@@ -173,7 +173,7 @@ async fn make(
     .await
 }
 
-async fn is_left_alone(cluster: &TestCluster, kind: &Kind, theirs: DynamicObject, server: Server) {
+async fn is_left_alone(cluster: &TestServer, kind: &Kind, theirs: DynamicObject, server: Server) {
     let namespace = cluster.namespace("taken").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let api = kind.api(&client, &namespace);
@@ -209,19 +209,18 @@ async fn is_left_alone(cluster: &TestCluster, kind: &Kind, theirs: DynamicObject
     assert_eq!(api.get(NAME).await.expect("it is there").uid(), left.uid(), "{what}");
 }
 
-#[tokio::test]
-async fn object_that_somebody_creates_between_the_question_and_the_write_stays_theirs() {
-    on_each_cluster(async |cluster| {
-        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
-        for kind in kinds() {
-            is_left_alone(&cluster, &kind, kind.object("theirs"), Server::AsItIs).await;
-        }
-    })
-    .await;
+on_each_server!(object_that_somebody_creates_between_the_question_and_the_write_stays_theirs);
+async fn object_that_somebody_creates_between_the_question_and_the_write_stays_theirs(
+    cluster: TestServer,
+) {
+    install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+    for kind in kinds() {
+        is_left_alone(&cluster, &kind, kind.object("theirs"), Server::AsItIs).await;
+    }
 }
 
 /// The same fields, so that an apply without force has no conflict; none of them; or others.
-async fn is_left_alone_whatever_it_has(cluster: &TestCluster, server: Server) {
+async fn is_left_alone_whatever_it_has(cluster: &TestServer, server: Server) {
     install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
     for kind in kinds() {
         for who in ["theirs", "ours", "nobody"] {
@@ -234,50 +233,38 @@ async fn is_left_alone_whatever_it_has(cluster: &TestCluster, server: Server) {
     }
 }
 
-#[tokio::test]
-async fn object_stays_theirs_where_versions_are_refused() {
-    on_each_cluster(async |cluster| {
-        is_left_alone_whatever_it_has(&cluster, Server::RefusesVersions).await;
-    })
-    .await;
+on_each_server!(object_stays_theirs_where_versions_are_refused);
+async fn object_stays_theirs_where_versions_are_refused(cluster: TestServer) {
+    is_left_alone_whatever_it_has(&cluster, Server::RefusesVersions).await;
 }
 
+on_each_server!(object_stays_theirs_where_versions_are_refused_and_a_request_fails);
 /// Whichever request fails, the object does not look like ours afterwards.
-#[tokio::test]
-async fn object_stays_theirs_where_versions_are_refused_and_a_request_fails() {
-    on_each_cluster(async |cluster| {
-        for number in 1..=3 {
-            let server = Server::RefusesVersionsAndFails(number);
-            is_left_alone_whatever_it_has(&cluster, server).await;
-        }
-    })
-    .await;
+async fn object_stays_theirs_where_versions_are_refused_and_a_request_fails(cluster: TestServer) {
+    for number in 1..=3 {
+        let server = Server::RefusesVersionsAndFails(number);
+        is_left_alone_whatever_it_has(&cluster, server).await;
+    }
 }
 
-#[tokio::test]
-async fn object_stays_theirs_where_versions_are_ignored() {
-    on_each_cluster(async |cluster| {
-        is_left_alone_whatever_it_has(&cluster, Server::IgnoresVersions).await;
-    })
-    .await;
+on_each_server!(object_stays_theirs_where_versions_are_ignored);
+async fn object_stays_theirs_where_versions_are_ignored(cluster: TestServer) {
+    is_left_alone_whatever_it_has(&cluster, Server::IgnoresVersions).await;
 }
 
+on_each_server!(object_is_created_where_versions_are_refused);
 /// Nobody else wants the name: the server that refuses versions gets the object, too, and its
 /// fields are those of an apply.
-#[tokio::test]
-async fn object_is_created_where_versions_are_refused() {
-    on_each_cluster(async |cluster| {
-        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
-        for kind in kinds() {
-            for failing in [0, 2, 3] {
-                is_created(&cluster, &kind, failing).await;
-            }
+async fn object_is_created_where_versions_are_refused(cluster: TestServer) {
+    install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+    for kind in kinds() {
+        for failing in [0, 2, 3] {
+            is_created(&cluster, &kind, failing).await;
         }
-    })
-    .await;
+    }
 }
 
-async fn is_created(cluster: &TestCluster, kind: &Kind, failing: usize) {
+async fn is_created(cluster: &TestServer, kind: &Kind, failing: usize) {
     let namespace = cluster.namespace("taken").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let api = kind.api(&client, &namespace);
@@ -310,76 +297,70 @@ async fn is_created(cluster: &TestCluster, kind: &Kind, failing: usize) {
     assert!(api.get_opt(NAME).await.expect("an answer").is_none());
 }
 
+on_each_server!(object_that_was_let_go_is_not_taken_back);
 /// No cache shows the object, and the controller has applied it before.
-#[tokio::test]
-async fn object_that_was_let_go_is_not_taken_back() {
-    on_each_cluster(async |cluster| {
-        let kind = &kinds()[0];
-        let namespace = cluster.namespace("taken").await.expect("a namespace");
-        let api = kind.api(&cluster.client().expect("a client"), &namespace);
-        let (theirs, resource, object) = (api.clone(), kind.resource.clone(), kind.object("ours"));
-        let declared = resource.clone();
-        let makes = move |builder: ControllerBuilder<ConfigMap>| builder.makes_of(&declared);
-        in_a_run(&cluster, &namespace, makes, move |owner: Arc<ConfigMap>, cx: &RunContext| {
-            Box::pin(async move {
-                let is_taken = |refused: Error| {
-                    let taken = refused.source().downcast_ref::<OwnershipError>();
-                    assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{refused:?}");
-                };
-                let set = || cx.children(&owner).apply_of(&resource, object.clone());
-                set().prune().await?;
-                let patch = json!({"metadata": {"ownerReferences": null}});
-                theirs.patch(NAME, &PatchParams::default(), &Patch::Merge(patch.clone())).await?;
-                is_taken(set().prune().await.expect_err("it was let go"));
-                let single = || ConfigMap {
-                    metadata: ObjectMeta {
-                        name: Some("single".to_owned()),
-                        namespace: owner.namespace(),
-                        ..ObjectMeta::default()
-                    },
-                    ..ConfigMap::default()
-                };
-                let live = cx.live::<ConfigMap>();
-                live.apply_owned(single(), &owner).await?;
-                theirs.patch("single", &PatchParams::default(), &Patch::Merge(patch)).await?;
-                is_taken(live.apply_owned(single(), &owner).await.expect_err("it was let go"));
-                for name in [NAME, "single"] {
-                    assert!(theirs.get(name).await?.owner_references().is_empty(), "{name}");
-                }
-                Ok::<(), Error>(())
-            })
+async fn object_that_was_let_go_is_not_taken_back(cluster: TestServer) {
+    let kind = &kinds()[0];
+    let namespace = cluster.namespace("taken").await.expect("a namespace");
+    let api = kind.api(&cluster.client().expect("a client"), &namespace);
+    let (theirs, resource, object) = (api.clone(), kind.resource.clone(), kind.object("ours"));
+    let declared = resource.clone();
+    let makes = move |builder: ControllerBuilder<ConfigMap>| builder.makes_of(&declared);
+    in_a_run(&cluster, &namespace, makes, move |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let is_taken = |refused: Error| {
+                let taken = refused.source().downcast_ref::<OwnershipError>();
+                assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{refused:?}");
+            };
+            let set = || cx.children(&owner).apply_of(&resource, object.clone());
+            set().prune().await?;
+            let patch = json!({"metadata": {"ownerReferences": null}});
+            theirs.patch(NAME, &PatchParams::default(), &Patch::Merge(patch.clone())).await?;
+            is_taken(set().prune().await.expect_err("it was let go"));
+            let single = || ConfigMap {
+                metadata: ObjectMeta {
+                    name: Some("single".to_owned()),
+                    namespace: owner.namespace(),
+                    ..ObjectMeta::default()
+                },
+                ..ConfigMap::default()
+            };
+            let live = cx.live::<ConfigMap>();
+            live.apply_owned(single(), &owner).await?;
+            theirs.patch("single", &PatchParams::default(), &Patch::Merge(patch)).await?;
+            is_taken(live.apply_owned(single(), &owner).await.expect_err("it was let go"));
+            for name in [NAME, "single"] {
+                assert!(theirs.get(name).await?.owner_references().is_empty(), "{name}");
+            }
+            Ok::<(), Error>(())
         })
-        .await
-        .expect("everything goes");
     })
-    .await;
+    .await
+    .expect("everything goes");
 }
 
+on_each_server!(object_that_another_replica_creates_meanwhile_is_ours);
 /// Another replica of the controller is faster: the object is ours.
-#[tokio::test]
-async fn object_that_another_replica_creates_meanwhile_is_ours() {
-    on_each_cluster(async |cluster| {
-        install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
-        for kind in kinds() {
-            let namespace = cluster.namespace("taken").await.expect("a namespace");
-            let client = cluster.client().expect("a client");
-            let made =
-                make(&cluster, &namespace, client.clone(), &kind, Some(kind.object("ours"))).await;
-            made.expect("it goes");
-            let api = kind.api(&client, &namespace);
-            let mut ours = api.get(NAME).await.expect("it is there");
-            api.delete(NAME, &kube::api::DeleteParams::default()).await.expect("deleted");
-            ours.metadata.resource_version = None;
-            ours.metadata.uid = None;
-            if let Some(spec) = ours.data.get_mut("spec").and_then(Value::as_object_mut) {
-                spec.retain(|field, _| !field.starts_with("clusterIP"));
-            }
-            let racing = racing(&client, api, ours, Server::AsItIs);
-            let made = make(&cluster, &namespace, racing, &kind, Some(kind.object("ours")))
-                .await
-                .expect("it is ours");
-            assert_eq!(made.children().len(), 1);
+async fn object_that_another_replica_creates_meanwhile_is_ours(cluster: TestServer) {
+    install_crd(&cluster.client().expect("a client"), &widgets()).await.expect("installed");
+    for kind in kinds() {
+        let namespace = cluster.namespace("taken").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let made =
+            make(&cluster, &namespace, client.clone(), &kind, Some(kind.object("ours"))).await;
+        made.expect("it goes");
+        let api = kind.api(&client, &namespace);
+        let mut ours = api.get(NAME).await.expect("it is there");
+        api.delete(NAME, &kube::api::DeleteParams::default()).await.expect("deleted");
+        ours.metadata.resource_version = None;
+        ours.metadata.uid = None;
+        if let Some(spec) = ours.data.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.retain(|field, _| !field.starts_with("clusterIP"));
         }
-    })
-    .await;
+        let racing = racing(&client, api, ours, Server::AsItIs);
+        let made = make(&cluster, &namespace, racing, &kind, Some(kind.object("ours")))
+            .await
+            .expect("it is ours");
+        assert_eq!(made.children().len(), 1);
+    }
 }

@@ -20,7 +20,7 @@ use windlass_reconciler::{
 
 use stage::runs::{Ran, create_secret, expect_no_run, key, next, patch_secret, reporter};
 use stage::{api, cluster, create, run_built, run_with};
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 #[tokio::test(start_paused = true)]
 async fn every_owner_runs_if_that_is_asked_for() {

@@ -9,14 +9,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, timeout};
 use windlass_reconciler::{Action, Error, RunContext};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 use stage::{create, does, run_with};
 
 /// Each of the first two runs keeps its thread until the other has begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     for number in 0..20 {
         create(&client, &format!("object-{number}")).await;
@@ -50,7 +50,7 @@ async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
 /// Every run fails with a long message: together they would take more than they may.
 #[tokio::test(start_paused = true)]
 async fn record_of_runs_keeps_to_the_room_that_it_has() {
-    let client = TestCluster::embedded().client().expect("a client");
+    let client = TestServer::embedded().client().expect("a client");
     for number in 0..100 {
         create(&client, &format!("map-{number}")).await;
     }

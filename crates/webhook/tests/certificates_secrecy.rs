@@ -7,8 +7,8 @@
 mod cluster;
 
 use tracing::Level;
-use windlass_testkit::Log;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::Log;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 
 use self::cluster::{Cluster, SECRET, decode};
 

@@ -11,24 +11,24 @@ use config_restarter::workload::Workload;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
-use windlass_testing::{Cluster, TestObject, on_each_cluster};
+use windlass_testing::{TestCluster, TestObject, on_each_cluster};
 
-#[tokio::test(start_paused = true)]
-async fn deployments_are_restarted() {
-    on_each_cluster(play::<Deployment>).await;
+on_each_cluster!(deployments_are_restarted, start_paused = true);
+async fn deployments_are_restarted(cluster: TestCluster) {
+    play::<Deployment>(cluster).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn stateful_sets_are_restarted() {
-    on_each_cluster(play::<StatefulSet>).await;
+on_each_cluster!(stateful_sets_are_restarted, start_paused = true);
+async fn stateful_sets_are_restarted(cluster: TestCluster) {
+    play::<StatefulSet>(cluster).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn daemon_sets_are_restarted() {
-    on_each_cluster(play::<DaemonSet>).await;
+on_each_cluster!(daemon_sets_are_restarted, start_paused = true);
+async fn daemon_sets_are_restarted(cluster: TestCluster) {
+    play::<DaemonSet>(cluster).await;
 }
 
-async fn play<W: TestObject + Workload>(cluster: Cluster) {
+async fn play<W: TestObject + Workload>(cluster: TestCluster) {
     let cluster = &cluster;
     for name in ["mounted", "whole"] {
         create::<ConfigMap>(cluster, name, json!({"data": {"A": "1"}})).await;

@@ -17,19 +17,19 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use windlass::prelude::Options;
-use windlass_testing::testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testing::{Cluster, Quiet};
+use windlass_testing::testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testing::{Quiet, TestCluster};
 
 /// A cluster with a Secret, and with a Deployment that takes a key of it.
-async fn cluster() -> Cluster {
-    let cluster = Cluster::embedded();
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::embedded();
     create::<Secret>(&cluster, "password", json!({"stringData": {"password": "one"}})).await;
     create::<Deployment>(&cluster, "web", workload_with(&password("password"))).await;
     cluster
 }
 
-fn server(cluster: &Cluster) -> ApiServer {
-    let server = cluster.test_cluster().and_then(|cluster| cluster.server());
+fn server(cluster: &TestCluster) -> ApiServer {
+    let server = cluster.test_server().and_then(|cluster| cluster.server());
     server.expect("it is embedded").clone()
 }
 
@@ -49,7 +49,7 @@ async fn workload_gets_a_hash_and_one_event_and_then_rests() {
 
 #[tokio::test(start_paused = true)]
 async fn every_way_to_refer_to_an_object_counts() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     let names = ["mounted", "items", "projected", "whole", "single", "init", "extra"];
     for name in names {
         let data = json!({"used": "1", "other": "1"});
@@ -314,7 +314,7 @@ async fn plan_shows_every_restart_and_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn content_of_a_secret_is_shown_nowhere() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     create::<Deployment>(&cluster, "web", workload_with(&password("password"))).await;
     create::<Secret>(&cluster, "password", json!({"stringData": {"key": "hunter2"}})).await;
     let running = start::<Deployment>(&cluster);

@@ -12,20 +12,20 @@ use object_sync::run::manager;
 use object_sync::sync::{DISABLE_TARGET_DELETION, FORCE_DELETE, ResourceSync};
 use serde_json::json;
 use windlass::prelude::Options;
-use windlass_testing::testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_testing::{Cluster, Quiet, Running};
+use windlass_testing::testserver::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testing::{Quiet, Running, TestCluster};
 
 /// A cluster with a source, and with a sync of it.
-async fn cluster() -> Cluster {
-    let cluster = Cluster::embedded();
+async fn cluster() -> TestCluster {
+    let cluster = TestCluster::embedded();
     prepare(&cluster).await;
     create_map(&cluster, "source", "blue").await;
     create::<ResourceSync>(&cluster, "sync", copies("source", "target")).await;
     cluster
 }
 
-fn server(cluster: &Cluster) -> ApiServer {
-    let server = cluster.test_cluster().and_then(|cluster| cluster.server());
+fn server(cluster: &TestCluster) -> ApiServer {
+    let server = cluster.test_server().and_then(|cluster| cluster.server());
     server.expect("it is embedded").clone()
 }
 
@@ -161,7 +161,7 @@ async fn target_that_shall_stay_is_not_left_with_its_owner_even_if_that_is_force
 
 #[tokio::test(start_paused = true)]
 async fn kind_that_is_unknown_is_found_when_it_is_defined() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     prepare(&cluster).await;
     let spec = json!({
         "source": reference("example.com/v1 Paint", "blue"),
@@ -175,7 +175,7 @@ async fn kind_that_is_unknown_is_found_when_it_is_defined() {
     let definition = json!({
         "metadata": {"name": "paints.example.com"},
         "spec": {
-            "group": "example.com", "scope": "Cluster",
+            "group": "example.com", "scope": "TestCluster",
             "names": {"plural": "paints", "singular": "paint", "kind": "Paint"},
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
@@ -205,7 +205,7 @@ async fn kind_that_is_unknown_is_found_when_it_is_defined() {
 
 #[tokio::test(start_paused = true)]
 async fn cluster_scoped_target_and_invalid_mapping_are_refused() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     prepare(&cluster).await;
     create_map(&cluster, "source", "blue").await;
     let role = json!({"spec": {
@@ -243,7 +243,7 @@ async fn cluster_scoped_target_and_invalid_mapping_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn name_that_is_a_path_is_refused_by_the_server() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     prepare(&cluster).await;
     for (field, value) in [
         ("name", "../../../namespaces/kube-system/secrets/token"),

@@ -15,28 +15,26 @@ use sample_controller::controller::new_deployment;
 use sample_controller::{Foo, controller};
 use serde::Serialize;
 use serde_json::{Value, json};
-use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testing::testkit::{
-    CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
+use windlass_testing::testserver::{
+    CLEANUP_CONTROLLERS, ControlPlane, ControlPlaneOptions, TestServer, WORKLOAD_CONTROLLERS,
 };
-use windlass_testing::{Cluster, EventRecord};
+use windlass_testing::{EventRecord, TestCluster};
 use windlass_workloads::Workloads;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn port_ends_in_the_same_objects_on_each_cluster() {
-    let on_embedded = play(Cluster::embedded()).await;
+async fn port_does_its_steps_on_the_embedded_server() {
+    play(TestCluster::embedded()).await;
+}
 
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-        return;
-    }
-    let options =
-        RealOptions::new().controllers(CLEANUP_CONTROLLERS).controllers(WORKLOAD_CONTROLLERS);
-    let real = match RealCluster::start(options).await {
-        Ok(real) => real,
-        Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
-    };
-    let on_real = play(Cluster::on(TestCluster::on_control_plane(real), "default")).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
+async fn port_ends_in_the_same_objects_on_each_cluster() {
+    let on_embedded = play(TestCluster::embedded()).await;
+    let options = ControlPlaneOptions::new()
+        .controllers(CLEANUP_CONTROLLERS)
+        .controllers(WORKLOAD_CONTROLLERS);
+    let real = ControlPlane::start(options).await.expect("a real kube-apiserver");
+    let on_real = play(TestCluster::on(TestServer::on_control_plane(real), "default")).await;
     assert_eq!(on_embedded.len(), on_real.len());
     for (number, (embedded, real)) in on_embedded.iter().zip(&on_real).enumerate() {
         assert_eq!(embedded, real, "after step {number}");
@@ -44,7 +42,7 @@ async fn port_ends_in_the_same_objects_on_each_cluster() {
 }
 
 /// Everything, on one cluster. Returns what was there after each step.
-async fn play(cluster: Cluster) -> Vec<Value> {
+async fn play(cluster: TestCluster) -> Vec<Value> {
     let scene = Scene { cluster: with_foos(cluster).await };
     let running = scene.cluster.run_built(controller);
     // The real one has controllers of its own that make pods.
@@ -59,7 +57,7 @@ async fn play(cluster: Cluster) -> Vec<Value> {
 
 /// What a user does on a cluster, and sees there.
 struct Scene {
-    cluster: Cluster,
+    cluster: TestCluster,
 }
 
 /// All that is there.

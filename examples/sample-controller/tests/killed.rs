@@ -25,8 +25,8 @@ use serde_json::json;
 use tokio::process::{Child, Command};
 use windlass::informer::{Event, Scope, SharedInformerFactory};
 use windlass_apiserver::{Kubeconfig, Listening};
-use windlass_testing::Cluster;
-use windlass_testing::testkit::TestCluster;
+use windlass_testing::TestCluster;
+use windlass_testing::testserver::TestServer;
 
 /// How many Foos there are.
 const FOOS: usize = 1000;
@@ -58,7 +58,7 @@ async fn killed_at_random_points_it_ends_right_and_nothing_is_doubled() {
 /// A cluster, its Foos, and a program that is killed.
 struct Play {
     rng: Rng,
-    cluster: Cluster,
+    cluster: TestCluster,
     client: Client,
     factory: SharedInformerFactory,
     /// How many replicas each Foo asks for, by its name.
@@ -72,9 +72,9 @@ struct Play {
 
 impl Play {
     async fn begin(seed: u64) -> Self {
-        let cluster = with_foos(Cluster::embedded()).await;
-        let (client, test_cluster) = (cluster.client(), cluster.test_cluster());
-        let server = test_cluster.and_then(TestCluster::server).expect("it is embedded");
+        let cluster = with_foos(TestCluster::embedded()).await;
+        let (client, test_cluster) = (cluster.client(), cluster.test_server());
+        let server = test_cluster.and_then(TestServer::server).expect("it is embedded");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = server.listen(address).await.expect("a port");
         let kubeconfig = listening.temporary_kubeconfig(None).expect("written");

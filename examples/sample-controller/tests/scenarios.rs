@@ -14,9 +14,9 @@ use sample_controller::controller::new_deployment;
 use sample_controller::{Foo, FooSpec, controller};
 use serde_json::json;
 use windlass::reconciler::{Cause, Outcome, set_owner};
-use windlass_testing::testkit::apiserver::ApiServer;
-use windlass_testing::testkit::{Log, TestCluster};
-use windlass_testing::{Cluster, Quiet, Running};
+use windlass_testing::testserver::apiserver::ApiServer;
+use windlass_testing::testserver::{Log, TestServer};
+use windlass_testing::{Quiet, Running, TestCluster};
 
 /// The event of a Foo that is as it should be.
 const SYNCED: &str = "Normal Synced: Foo synced successfully";
@@ -28,16 +28,16 @@ const RESYNC: Duration = Duration::from_secs(30);
 const REFUSED: &str = "Resource \"web\" already exists and is not managed by Foo";
 
 /// The controller at work on an empty cluster.
-async fn at_work() -> (Cluster, Running) {
-    let cluster = with_foos(Cluster::embedded()).await;
+async fn at_work() -> (TestCluster, Running) {
+    let cluster = with_foos(TestCluster::embedded()).await;
     let running = cluster.run_built(controller);
     (cluster, running)
 }
 
 /// A cluster that leaves objects where they are whose owners are gone, or never were.
-async fn without_garbage_collection() -> Cluster {
+async fn without_garbage_collection() -> TestCluster {
     let server = ApiServer::builder().garbage_collection(false).build();
-    with_foos(Cluster::on(TestCluster::on(server), "default")).await
+    with_foos(TestCluster::on(TestServer::on(server), "default")).await
 }
 
 /// Waits until there is nothing to do but to try again what fails.
@@ -69,7 +69,7 @@ async fn creates_the_deployment() {
 
 #[tokio::test(start_paused = true)]
 async fn does_nothing_when_equal_but_writes_the_status() {
-    let cluster = with_foos(Cluster::embedded()).await;
+    let cluster = with_foos(TestCluster::embedded()).await;
     let made = cluster.create(&foo("one", "web", Some(1))).await;
     cluster.create(&deployment_of(&made)).await;
     let running = cluster.run_built(controller);
@@ -305,7 +305,7 @@ async fn unrelated_changes_run_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_are_one_to_ten_and_the_server_says_so() {
-    let cluster = with_foos(Cluster::embedded()).await;
+    let cluster = with_foos(TestCluster::embedded()).await;
     let foos: kube::Api<Foo> = kube::Api::default_namespaced(cluster.client());
     for wrong in [0, 11] {
         let spec = FooSpec { deployment_name: "web".to_owned(), replicas: Some(wrong) };

@@ -11,7 +11,7 @@ use website_operator::reconciler::controller;
 use website_operator::{Website, reconciler};
 use windlass::manager::OperatorPlan;
 use windlass::prelude::*;
-use windlass_testing::{Cluster, on_each_cluster};
+use windlass_testing::{TestCluster, on_each_cluster};
 
 /// The next version: pods are older before they count as available, and there is no Service.
 struct NextVersion;
@@ -27,7 +27,7 @@ impl Reconcile<Website> for NextVersion {
 }
 
 /// What a version of the operator would do.
-async fn plan(cluster: &Cluster, reconciler: impl Reconcile<Website>) -> OperatorPlan {
+async fn plan(cluster: &TestCluster, reconciler: impl Reconcile<Website>) -> OperatorPlan {
     let (client, mut options) = (cluster.client(), Options::default());
     options.namespaces = vec![cluster.namespace().to_owned()];
     let manager = Manager::new(options)
@@ -38,33 +38,30 @@ async fn plan(cluster: &Cluster, reconciler: impl Reconcile<Website>) -> Operato
     manager.plan().await.expect("a plan")
 }
 
-#[tokio::test(start_paused = true)]
-async fn next_version_shows_what_it_would_change_and_changes_nothing() {
-    on_each_cluster(async |cluster| {
-        let namespace = cluster.namespace().to_owned();
-        let operator = common::start(&cluster, &namespace).await;
-        cluster.create(&site("blog", "blog.example.com", 1)).await;
-        // It goes on, because it converts Websites. Without changes it writes nothing.
-        operator.wait_until_quiet().await;
-        let before: Website = cluster.get("blog").await;
+on_each_cluster!(next_version_shows_what_it_would_change_and_changes_nothing, start_paused = true);
+async fn next_version_shows_what_it_would_change_and_changes_nothing(cluster: TestCluster) {
+    let namespace = cluster.namespace().to_owned();
+    let operator = common::start(&cluster, &namespace).await;
+    cluster.create(&site("blog", "blog.example.com", 1)).await;
+    // It goes on, because it converts Websites. Without changes it writes nothing.
+    operator.wait_until_quiet().await;
+    let before: Website = cluster.get("blog").await;
 
-        let same = plan(&cluster, reconciler(&namespace)).await;
-        assert!(same.is_empty(), "the same version would change nothing: {same}");
+    let same = plan(&cluster, reconciler(&namespace)).await;
+    assert!(same.is_empty(), "the same version would change nothing: {same}");
 
-        let next = plan(&cluster, NextVersion).await.to_string();
-        assert_eq!(
-            next.replace(&format!("{namespace}/"), ""),
-            "controller website: 1 runs, 1 would write\n  \
+    let next = plan(&cluster, NextVersion).await.to_string();
+    assert_eq!(
+        next.replace(&format!("{namespace}/"), ""),
+        "controller website: 1 runs, 1 would write\n  \
                blog\n    \
                  ~ deployments.apps blog\n        \
                      spec.minReadySeconds: 5 is added\n    \
                  - services blog\n\
              2 writes planned. Nothing was changed.\n"
-        );
-        let after: Website = cluster.get("blog").await;
-        assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
-        assert_eq!(is_ready(&after), is_ready(&before));
-        operator.stop().await;
-    })
-    .await;
+    );
+    let after: Website = cluster.get("blog").await;
+    assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
+    assert_eq!(is_ready(&after), is_ready(&before));
+    operator.stop().await;
 }

@@ -14,54 +14,48 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use website_operator::Website;
 use website_operator::website::v1;
-use windlass_testing::Cluster;
-use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testing::testkit::{
-    CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
+use windlass_testing::TestCluster;
+use windlass_testing::testserver::{
+    CLEANUP_CONTROLLERS, ControlPlane, ControlPlaneOptions, TestServer, WORKLOAD_CONTROLLERS,
 };
 use windlass_workloads::Workloads;
 
 /// The namespace and the name of the operator in its manifests.
 const OPERATOR: &str = "website-operator";
 
-/// A real cluster with the manifests on it; `None` where that was not asked for.
-async fn deployed(options: RealOptions) -> Option<Cluster> {
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-        return None;
-    }
-    let cluster = match RealCluster::start(options).await {
-        Ok(cluster) => Cluster::on(TestCluster::on_control_plane(cluster), "default"),
-        Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
-    };
+/// A real cluster with the manifests on it.
+async fn deployed(options: ControlPlaneOptions) -> TestCluster {
+    let control_plane = ControlPlane::start(options).await.expect("a real kube-apiserver");
+    let cluster = TestCluster::on(TestServer::on_control_plane(control_plane), "default");
     manifests::apply(&cluster).await;
-    Some(cluster.watch_all_namespaces())
+    cluster.watch_all_namespaces()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_on_the_embedded_server() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     play(&cluster, &cluster, "kube-public").await;
 }
 
 /// The same manifests and rights as on a real server, so that a missing verb fails in seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_with_its_own_rights_on_the_embedded_server() {
-    let cluster = Cluster::on(TestCluster::embedded_with_roles(), "default");
+    let cluster = TestCluster::on(TestServer::embedded_with_roles(), "default");
     manifests::apply(&cluster).await;
     play_with_its_own_rights(&cluster).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn operator_does_its_work_with_its_own_rights_on_a_real_server() {
     let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
-    let options = RealOptions::new().controllers(controllers);
-    let Some(cluster) = deployed(options).await else { return };
+    let options = ControlPlaneOptions::new().controllers(controllers);
+    let cluster = deployed(options).await;
     play_with_its_own_rights(&cluster).await;
 }
 
-async fn play_with_its_own_rights(cluster: &Cluster) {
-    let test_cluster = cluster.test_cluster().expect("one of the test kit");
+async fn play_with_its_own_rights(cluster: &TestCluster) {
+    let test_cluster = cluster.test_server().expect("a test server");
     // The manifests have made it.
     let operator = test_cluster.account(OPERATOR, OPERATOR).await.expect("an account");
     secure_metrics_can_ask(operator.client().expect("a client")).await;
@@ -84,7 +78,7 @@ async fn secure_metrics_can_ask(client: Client) {
 }
 
 /// Everything that the operator does, so that it uses every verb that it has.
-async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
+async fn play(cluster: &TestCluster, as_operator: &TestCluster, hosts: &str) {
     let operator = common::start(as_operator, hosts).await;
     // A real one has controllers of its own that make pods.
     let is_embedded = cluster.is_embedded();
@@ -136,14 +130,15 @@ async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
-    let Some(cluster) = deployed(RealOptions::new()).await else { return };
+    let cluster = deployed(ControlPlaneOptions::new()).await;
     assert_rules_hold(cluster.client()).await;
 }
 
 #[tokio::test]
 async fn embedded_server_refuses_what_the_rules_forbid_in_the_same_words() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     cluster.install_from("deploy/crd.yaml").await;
     assert_rules_hold(cluster.client()).await;
 }

@@ -8,16 +8,16 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use website_operator::{Website, definition};
-use windlass_testing::testkit::TestCluster;
-use windlass_testing::testkit::apiserver::{Fault, FaultRule};
-use windlass_testing::{Cluster, Quiet, Running};
+use windlass_testing::testserver::TestServer;
+use windlass_testing::testserver::apiserver::{Fault, FaultRule};
+use windlass_testing::{Quiet, Running, TestCluster};
 
 /// Where the operator keeps its hosts.
 const HOSTS: &str = "kube-public";
 
 /// The operator at work, and what makes pods of its Deployments.
-async fn at_work() -> (Cluster, [Running; 2]) {
-    let cluster = Cluster::embedded();
+async fn at_work() -> (TestCluster, [Running; 2]) {
+    let cluster = TestCluster::embedded();
     let operator = common::start(&cluster, HOSTS).await;
     let workloads = cluster.run_workloads(|workloads| workloads);
     (cluster, [operator, workloads])
@@ -29,7 +29,7 @@ async fn stop(running: [Running; 2]) {
     }
 }
 
-async fn holder(cluster: &Cluster, host: &str) -> Option<String> {
+async fn holder(cluster: &TestCluster, host: &str) -> Option<String> {
     common::holder(cluster, HOSTS, host).await
 }
 
@@ -146,7 +146,7 @@ async fn website_stays_until_its_host_is_free() {
     let (cluster, running) = at_work().await;
     cluster.create(&site("blog", "blog.example.com", 1)).await;
     cluster.wait_until_quiet().await;
-    let server = cluster.test_cluster().and_then(TestCluster::server).expect("it is embedded");
+    let server = cluster.test_server().and_then(TestServer::server).expect("it is embedded");
     let fault = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
     let outage = server.faults().add(fault.verb("patch").resource("configmaps"));
     cluster.delete::<Website>("blog").await;
@@ -230,7 +230,7 @@ async fn objects_of_an_earlier_release_are_taken_over() {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_out_of_bounds_are_refused_by_the_server() {
-    let cluster = Cluster::embedded();
+    let cluster = TestCluster::embedded();
     cluster.install(&definition()).await;
     let sites: Api<Website> = Api::default_namespaced(cluster.client());
     for wrong in [0, 11] {

@@ -10,23 +10,24 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use website_operator::website::v1;
 use website_operator::{Server, Website};
-use windlass_testing::{Cluster, on_each_cluster};
+use windlass_testing::{TestCluster, on_each_cluster};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn websites_of_both_versions_are_corrected_checked_and_converted() {
-    on_each_cluster(async |cluster| {
-        let operator = start_behind_tls(&cluster, cluster.namespace()).await;
-        host_becomes_lowercase(&cluster).await;
-        too_many_bytes_are_refused_with_the_path_of_the_field(&cluster).await;
-        image_without_a_tag_is_warned_about(&cluster).await;
-        clients_of_the_first_version_lose_no_field_of_the_second(&cluster).await;
-        field_that_an_applier_drops_gets_its_default_back(&cluster).await;
-        operator.stop().await;
-    })
-    .await;
+on_each_cluster!(
+    websites_of_both_versions_are_corrected_checked_and_converted,
+    flavor = "multi_thread",
+    worker_threads = 2
+);
+async fn websites_of_both_versions_are_corrected_checked_and_converted(cluster: TestCluster) {
+    let operator = start_behind_tls(&cluster, cluster.namespace()).await;
+    host_becomes_lowercase(&cluster).await;
+    too_many_bytes_are_refused_with_the_path_of_the_field(&cluster).await;
+    image_without_a_tag_is_warned_about(&cluster).await;
+    clients_of_the_first_version_lose_no_field_of_the_second(&cluster).await;
+    field_that_an_applier_drops_gets_its_default_back(&cluster).await;
+    operator.stop().await;
 }
 
-async fn host_becomes_lowercase(cluster: &Cluster) {
+async fn host_becomes_lowercase(cluster: &TestCluster) {
     let old = cluster.create(&old_site("upper", "Upper.Example.COM", "")).await;
     assert_eq!(old.spec.host, "upper.example.com");
     let new = cluster.create(&site("shout", "SHOUT.example.com", 1)).await;
@@ -36,7 +37,7 @@ async fn host_becomes_lowercase(cluster: &Cluster) {
     assert_eq!(cluster.patch::<Website>("shout", same).await.spec.host, "shout.example.com");
 }
 
-async fn too_many_bytes_are_refused_with_the_path_of_the_field(cluster: &Cluster) {
+async fn too_many_bytes_are_refused_with_the_path_of_the_field(cluster: &TestCluster) {
     let sites: Api<v1::Website> = Api::namespaced(cluster.client(), cluster.namespace());
     let huge = old_site("huge", "huge.example.com", &"x".repeat(TOO_MUCH));
     let refused = sites.create(&PostParams::default(), &huge).await;
@@ -56,7 +57,7 @@ async fn too_many_bytes_are_refused_with_the_path_of_the_field(cluster: &Cluster
     );
 }
 
-async fn image_without_a_tag_is_warned_about(cluster: &Cluster) {
+async fn image_without_a_tag_is_warned_about(cluster: &TestCluster) {
     let told = warnings(cluster, json!({"image": "nginx"})).await;
     let warning = "the image nginx has no tag: pods that start later may run another version";
     assert_eq!(told, [format!("299 - {warning:?}")]);
@@ -64,7 +65,7 @@ async fn image_without_a_tag_is_warned_about(cluster: &Cluster) {
 }
 
 /// The warnings about a Website of the first version with these fields, which is not stored.
-async fn warnings(cluster: &Cluster, fields: Value) -> Vec<String> {
+async fn warnings(cluster: &TestCluster, fields: Value) -> Vec<String> {
     let mut site = json!(old_site("warned", "warned.example.com", ""));
     site["spec"].as_object_mut().expect("a spec").extend(fields.as_object().cloned().expect("it"));
     let path =
@@ -79,7 +80,7 @@ async fn warnings(cluster: &Cluster, fields: Value) -> Vec<String> {
     values.map(|value| value.to_str().expect("text").to_owned()).collect()
 }
 
-async fn clients_of_the_first_version_lose_no_field_of_the_second(cluster: &Cluster) {
+async fn clients_of_the_first_version_lose_no_field_of_the_second(cluster: &TestCluster) {
     let mut new = site("ports", "ports.example.com", 1);
     new.spec.server = Server { image: Some("nginx:1.29".to_owned()), port: Some(9090) };
     cluster.create(&new).await;
@@ -111,7 +112,7 @@ async fn clients_of_the_first_version_lose_no_field_of_the_second(cluster: &Clus
 
 /// Server-side apply converts parts of objects, between the version of the applier and the one
 /// that the operator writes.
-async fn field_that_an_applier_drops_gets_its_default_back(cluster: &Cluster) {
+async fn field_that_an_applier_drops_gets_its_default_back(cluster: &TestCluster) {
     let sites: Api<v1::Website> = Api::namespaced(cluster.client(), cluster.namespace());
     let apply = async |replicas: Option<i32>| {
         let mut site = old_site("applied", "applied.example.com", "");

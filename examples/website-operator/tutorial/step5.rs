@@ -280,7 +280,7 @@ fn on_embedded_server(operator: Manager, server: ApiServer) -> Manager {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use windlass_testing::Cluster;
+    use windlass_testing::TestCluster;
 
     use super::*;
 
@@ -297,7 +297,7 @@ mod tests {
         let mut options = Options::default();
         options.webhook_bind_address = "127.0.0.1:0".into(); // any port that is free
         options.webhook_url = Some("https://127.0.0.1:0".to_owned());
-        let cluster = Cluster::embedded();
+        let cluster = TestCluster::embedded();
         let running = cluster.run_manager(operator(options));
         let workloads = cluster.run_workloads(|workloads| workloads);
         cluster.wait_until_quiet().await; // the definition is installed

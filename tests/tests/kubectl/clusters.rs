@@ -6,7 +6,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
 use windlass_apiserver::{ApiServer, Authorization, User};
-use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+use windlass_testserver::{
+    CLEANUP_CONTROLLERS, ControlPlane, ControlPlaneOptions, WORKLOAD_CONTROLLERS,
+};
 use windlass_workloads::{Workloads, WorkloadsError};
 
 /// Enough nodes that the pods of a drained one fit on the others.
@@ -26,7 +28,7 @@ pub(crate) enum Cluster {
 
 /// A real control plane, and made-up nodes.
 pub(crate) struct Real {
-    server: RealCluster,
+    server: ControlPlane,
     stop: CancellationToken,
     pods: JoinSet<Result<(), WorkloadsError>>,
 }
@@ -45,8 +47,9 @@ impl Cluster {
 
     pub(crate) async fn real() -> Self {
         let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
-        let options = RealOptions::new().controllers(controllers).controllers(OTHER_CONTROLLERS);
-        let server = RealCluster::start(options).await.expect("a control plane");
+        let options =
+            ControlPlaneOptions::new().controllers(controllers).controllers(OTHER_CONTROLLERS);
+        let server = ControlPlane::start(options).await.expect("a control plane");
         let factory = SharedInformerFactory::new(server.client().expect("a client"));
         let stop = CancellationToken::new();
         let workloads = Workloads::new(&factory).nodes(NODES).pods_only();

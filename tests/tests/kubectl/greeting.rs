@@ -43,15 +43,13 @@ async fn run(kubectl: &Path, greeting: &str) -> String {
 
 /// The kubectl of the real server's version, and that of the machine.
 fn programs() -> Vec<std::path::PathBuf> {
-    let built = windlass_testkit::kubectl().expect("kubectl");
+    let built = windlass_testserver::kubectl().expect("kubectl");
     [Some(built), find_program("kubectl")].into_iter().flatten().collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the kubectl of the real control plane: run `cargo xtask test --real`"]
 async fn lines_of_the_api_servers_greeting_work_as_printed() {
-    if crate::is_skipped() {
-        return;
-    }
     for kubectl in programs() {
         let address = "127.0.0.1:0".parse().expect("an address");
         let listening = ApiServer::new().listen(address).await.expect("a port");
@@ -63,10 +61,8 @@ async fn lines_of_the_api_servers_greeting_work_as_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the kubectl of the real control plane: run `cargo xtask test --real`"]
 async fn lines_of_the_clusters_greeting_work_as_printed() {
-    if crate::is_skipped() {
-        return;
-    }
     for kubectl in programs() {
         let address = "127.0.0.1:0".parse().expect("an address");
         let cluster = windlass_cluster::Cluster::builder().nodes(3).listen(address).start().await;

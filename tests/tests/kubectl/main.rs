@@ -19,7 +19,6 @@ use std::path::Path;
 
 use clusters::Cluster;
 use script::{Script, Shell};
-use windlass_testkit::cluster::real_tier_is_on;
 
 macro_rules! scripts {
     ($($name:ident),* $(,)?) => {
@@ -46,39 +45,22 @@ const VERSION: Script = Script::new("version", include_str!("scripts/version.sh"
 const ONLY_NEW: &str = "autoscale";
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn kubectl_of_the_same_version_prints_the_same_on_both_clusters() {
-    if is_skipped() {
-        return;
-    }
-    compare(&windlass_testkit::kubectl().expect("kubectl"), SCRIPTS.iter()).await;
+    compare(&windlass_testserver::kubectl().expect("kubectl"), SCRIPTS.iter()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn both_clusters_have_the_same_version() {
-    if is_skipped() {
-        return;
-    }
-    compare(&windlass_testkit::kubectl().expect("kubectl"), [VERSION].iter()).await;
+    compare(&windlass_testserver::kubectl().expect("kubectl"), [VERSION].iter()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn kubectl_of_this_machine_prints_the_same_on_both_clusters() {
-    if is_skipped() {
-        return;
-    }
-    let Some(kubectl) = script::find_program("kubectl") else {
-        println!("skipped: there is no kubectl on this machine");
-        return;
-    };
+    let kubectl = script::find_program("kubectl").expect("kubectl must be on the PATH");
     compare(&kubectl, SCRIPTS.iter().filter(|script| script.name != ONLY_NEW)).await;
-}
-
-fn is_skipped() -> bool {
-    let is_skipped = !real_tier_is_on();
-    if is_skipped {
-        println!("skipped: needs a real control plane, run `cargo xtask test --real`");
-    }
-    is_skipped
 }
 
 /// Output that the real cluster never leads to, unless the test itself is broken.

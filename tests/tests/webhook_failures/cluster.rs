@@ -11,7 +11,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 use crate::rows::{ADMISSION, Broken, CONVERSION, Row};
 use crate::servers::Servers;
@@ -50,12 +50,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn new(cluster: &TestCluster, kubeconfig: &Path) -> Self {
+    pub(crate) fn new(cluster: &TestServer, kubeconfig: &Path) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join("settings.yaml"), SETTINGS).expect("a file");
         Self {
             client: cluster.client().expect("a client"),
-            kubectl: windlass_testkit::kubectl().expect("kubectl"),
+            kubectl: windlass_testserver::kubectl().expect("kubectl"),
             kubeconfig: kubeconfig.to_owned(),
             home,
         }

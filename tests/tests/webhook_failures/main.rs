@@ -14,9 +14,8 @@ use std::fmt::Write as _;
 
 use futures::StreamExt as _;
 use futures::stream;
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::ApiServer;
-use windlass_testkit::cluster::real_tier_is_on;
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::ApiServer;
 
 use cluster::Cluster;
 use rows::{ADMISSION, CONVERSION, Row};
@@ -67,18 +66,15 @@ fn table(rows: &[Row], shown: &[String]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn kubectl_shows_the_same_of_a_failing_webhook_on_both_clusters_and_as_documented() {
-    if !real_tier_is_on() {
-        eprintln!("skipped: needs kubectl and a real control plane: `cargo xtask test --real`");
-        return;
-    }
     let servers = Servers::start().await;
     let server = ApiServer::new();
     let listening = server.listen("127.0.0.1:0".parse().expect("an address")).await;
     let listening = listening.expect("a port");
     let kubeconfig = listening.temporary_kubeconfig(None).expect("a kubeconfig");
-    let embedded = Cluster::new(&TestCluster::on(server.clone()), kubeconfig.path());
-    let real = TestCluster::real().await.expect("a control plane");
+    let embedded = Cluster::new(&TestServer::on(server.clone()), kubeconfig.path());
+    let real = TestServer::real().await.expect("a control plane");
     let kubeconfig = real.control_plane().expect("it is real").kubeconfig_path().to_owned();
     let real = Cluster::new(&real, &kubeconfig);
 

@@ -35,7 +35,7 @@ const SECTIONS: &[Section] = &[
         ],
         note: "\
 from nothing to the first answered list; first: the first start of a process.
-real: kube-apiserver with etcd, over TLS; the test kit starts it with GOGC=400: less CPU, more memory.
+real: kube-apiserver with etcd, over TLS; windlass-testserver starts it with GOGC=400: less CPU, more memory.
 embedded: the program `windlass-apiserver`; in-process: the same without a socket.
 ",
     },

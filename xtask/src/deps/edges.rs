@@ -62,7 +62,7 @@ const LAYERS: &[Layer] = &[
         never: &[],
     },
     Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
-    Layer { name: "windlass-testkit", uses: &["windlass-apiserver"], never: &[] },
+    Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer { name: "windlass-workloads", uses: &["windlass"], never: &[] },
     Layer {
         name: "windlass-cluster",
@@ -71,15 +71,10 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "windlass-testing",
-        uses: &["windlass-testkit", "windlass", "windlass-workloads", "windlass-evidence"],
+        uses: &["windlass-testserver", "windlass", "windlass-workloads", "windlass-evidence"],
         never: &[],
     },
     Layer { name: "windlass-cli", uses: &["windlass-evidence"], never: &[] },
-    Layer {
-        name: "windlass-sim",
-        uses: &["windlass-testing", "windlass-testkit", "windlass", "windlass-workloads"],
-        never: &[],
-    },
 ];
 
 /// The store uses the Kubernetes types, but never calls a server.

@@ -3,8 +3,8 @@
 //! There is one module for our version of Kubernetes, and one for each older minor version that the
 //! nightly tier tests with. All of them use the same etcd.
 //!
-//! `windlass-testkit` needs the versions, too, to find the folder, and this program should compile
-//! without an API server. So its constants are a copy, and a test here compares them.
+//! `windlass-testserver` needs the versions, too, to find the folder, and this program should
+//! compile without an API server. So its constants are a copy, and a test here compares them.
 
 use std::fs;
 
@@ -129,13 +129,13 @@ mod tests {
     fn test_kit_looks_for_the_versions_that_are_built() {
         let release = Release::read(None).expect("the modules must be there");
         let root = workspace_root().expect("tests run under cargo");
-        let source = fs::read_to_string(root.join("crates/testkit/src/real/assets.rs"))
-            .expect("the test kit must be there");
+        let source = fs::read_to_string(root.join("crates/testenv/testserver/src/real/assets.rs"))
+            .expect("windlass-testserver must be there");
         for (name, version) in
             [("KUBERNETES_VERSION", &release.kubernetes), ("ETCD_VERSION", &release.etcd)]
         {
             let line = format!("pub const {name}: &str = \"{version}\";");
-            assert!(source.contains(&line), "testkit's assets.rs lacks `{line}`");
+            assert!(source.contains(&line), "assets.rs of windlass-testserver lacks `{line}`");
         }
     }
 }

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use windlass_informer::client::ResponseBody;
 use windlass_informer::source::{ListRequest, ListWatch, WatchRequest};
 use windlass_informer::{ClientStack, SourceError};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 /// A client of a cluster, with a stack around it.
-pub(crate) fn client_of(cluster: &TestCluster, stack: ClientStack) -> kube::Client {
+pub(crate) fn client_of(cluster: &TestServer, stack: ClientStack) -> kube::Client {
     match (cluster.server(), cluster.control_plane()) {
         (Some(server), _) => stack.around(server.service(), "default"),
         (None, Some(real)) => stack.connect(real.config()).expect("a client"),

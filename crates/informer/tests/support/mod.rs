@@ -21,7 +21,7 @@ use windlass_informer::{
     ClientStack, Event, FinalState, Handler, InformerOptions, SharedInformer,
     SharedInformerFactory, Stopped,
 };
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultId, FaultRule};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultId, FaultRule};
 
 /// An embedded server, a client of it with all layers, and what was asked of it through that
 /// client.

@@ -194,7 +194,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use tokio::time::advance;
-    use windlass_testkit::Log;
+    use windlass_testserver::Log;
 
     use super::*;
 

@@ -88,7 +88,7 @@ impl SelfTest {
 mod tests {
     use tokio_util::sync::CancellationToken;
     use tokio_util::task::TaskTracker;
-    use windlass_testkit::TestCluster;
+    use windlass_testserver::TestServer;
     use windlass_webhook::certificates::Certificates;
 
     use super::*;
@@ -100,7 +100,7 @@ mod tests {
 
     /// Certificates for this name.
     fn certificates(name: &str) -> Certificates {
-        let client = TestCluster::embedded().client().expect("a client");
+        let client = TestServer::embedded().client().expect("a client");
         Certificates::new(client, "default", "certificates", [name]).expect("a valid name")
     }
 

@@ -11,7 +11,7 @@ use http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use windlass_manager::dashboard::Access;
 use windlass_manager::http::Authorizer;
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 use crate::stage::{CONTROLLER, Running, answer, create};
 

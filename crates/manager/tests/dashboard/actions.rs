@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_informer::ClientStack;
 use windlass_manager::dashboard::Access;
 use windlass_reconciler::PAUSED_ANNOTATION;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
 use crate::stage::{CONTROLLER, Running, create, maps};
 

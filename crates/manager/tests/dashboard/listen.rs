@@ -7,8 +7,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::{Manager, Options};
-use windlass_testkit::apiserver::ApiServer;
-use windlass_testkit::{Log, free_port};
+use windlass_testserver::apiserver::ApiServer;
+use windlass_testserver::{Log, free_port};
 
 use crate::tls;
 

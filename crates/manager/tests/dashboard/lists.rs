@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_reconciler::PAUSED_ANNOTATION;
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 use crate::stage::{Running, create, rows};
 

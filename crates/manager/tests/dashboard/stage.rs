@@ -23,7 +23,7 @@ use windlass_informer::ClientStack;
 use windlass_manager::dashboard::Access;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 /// The name of the controller.
 pub(crate) const CONTROLLER: &str = "maps";

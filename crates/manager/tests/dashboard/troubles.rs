@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use windlass_informer::ClientStack;
 use windlass_manager::dashboard::Access;
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::apiserver::ApiServer;
 
 use crate::stage::{Running, create, maps};
 

@@ -26,8 +26,8 @@ use tower::{BoxError, Service};
 use windlass_informer::ClientStack;
 use windlass_informer::client::{HttpService, ResponseBody};
 use windlass_manager::{ElectionEnd, Elector, ElectorBuilder, Fence, Leadership, Timing};
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::ApiServer;
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::ApiServer;
 
 /// The Lease.
 pub(crate) const NAME: &str = "operator";
@@ -116,7 +116,7 @@ impl Replica {
     /// On either cluster, in this namespace, with the timing [`REAL`].
     pub(crate) fn on(
         tasks: &TaskTracker,
-        cluster: &TestCluster,
+        cluster: &TestServer,
         namespace: &str,
         change: impl FnOnce(ElectorBuilder) -> ElectorBuilder,
     ) -> Self {

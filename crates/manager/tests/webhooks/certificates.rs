@@ -22,7 +22,7 @@ use tower::layer::layer_fn;
 use tower::{Service as _, service_fn};
 use windlass_informer::ClientStack;
 use windlass_informer::client::HttpService;
-use windlass_testkit::{Log, TestCluster};
+use windlass_testserver::{Log, TestServer};
 
 use crate::gadgets::kinds::{v1, v2};
 use crate::gadgets::{LIMIT, NAME, PAUSE, READY, Replica, free_address, gadget, manager, options};
@@ -31,7 +31,7 @@ use crate::trust::{bundle, presented};
 #[tokio::test]
 async fn api_server_calls_the_service_by_a_name_of_the_certificate() {
     for service in [None, Some("hooks")] {
-        let (cluster, address) = (TestCluster::embedded(), free_address());
+        let (cluster, address) = (TestServer::embedded(), free_address());
         let namespace = cluster.namespace("service").await.expect("a namespace");
         let name = service.unwrap_or(NAME);
         // The embedded server checks the certificate for the name of the Service, as the real one.
@@ -72,7 +72,7 @@ async fn api_server_calls_the_service_by_a_name_of_the_certificate() {
 
 #[tokio::test]
 async fn two_replicas_share_the_certificate_authority_of_one_secret() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let namespace = cluster.namespace("sharing").await.expect("a namespace");
     let addresses = [free_address(), free_address()];
     let start = |address: SocketAddr| {
@@ -140,7 +140,7 @@ async fn inject(client: &Client, pem: &str) {
 
 #[tokio::test]
 async fn files_are_served_and_read_again_and_their_bundle_is_somebody_elses() {
-    let (cluster, address) = (TestCluster::embedded(), free_address());
+    let (cluster, address) = (TestServer::embedded(), free_address());
     let namespace = cluster.namespace("files").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let folder = tempfile::tempdir().expect("a folder");
@@ -182,7 +182,7 @@ async fn files_are_served_and_read_again_and_their_bundle_is_somebody_elses() {
 /// A background task dies. The task polls the futures that the layer returns.
 #[tokio::test]
 async fn task_of_the_certificates_that_panics_ends_the_manager_and_is_named() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let namespace = cluster.namespace("panics").await.expect("a namespace");
     let service = cluster.server().expect("an embedded server").service();
     let panics = Arc::new(AtomicBool::new(false));

@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use windlass_manager::Manager;
-use windlass_testkit::{Log, TestCluster};
+use windlass_testserver::{Log, TestServer};
 
 use crate::gadgets::{READY, Replica, free_address, manager, options};
 use crate::trust::{bundle, presented};
 
 /// A manager whose clients are made by its own stack, which sees the `Date` of the answers.
-fn by_its_stack(cluster: &TestCluster, manager: Manager) -> Manager {
+fn by_its_stack(cluster: &TestServer, manager: Manager) -> Manager {
     let cluster = cluster.clone();
     manager.connect(move |stack| {
         let server = cluster.server().expect("an embedded server");
@@ -20,7 +20,7 @@ fn by_its_stack(cluster: &TestCluster, manager: Manager) -> Manager {
 
 #[tokio::test]
 async fn replica_whose_clock_is_wrong_is_ready_and_says_so_and_replaces_nothing() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let namespace = cluster.namespace("clock").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let addresses = [free_address(), free_address()];

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::api::{Api, DeleteParams, PostParams};
 use windlass_manager::Manager;
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 use crate::gadgets::kinds::v2;
 use crate::gadgets::{
@@ -14,7 +14,7 @@ use crate::gadgets::{
 
 #[tokio::test]
 async fn webhook_that_the_code_does_not_have_any_more_is_not_called() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let namespace = cluster.namespace("removed").await.expect("a namespace");
     let options = options(&namespace, free_address());
     let client = cluster.client().expect("a client");
@@ -41,7 +41,7 @@ async fn webhook_that_the_code_does_not_have_any_more_is_not_called() {
 
 #[tokio::test]
 async fn plan_has_the_conversion_and_the_configurations() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let namespace = cluster.namespace("plan").await.expect("a namespace");
     let options = options(&namespace, free_address());
     let client = cluster.client().expect("a client");

@@ -8,7 +8,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use windlass_manager::Manager;
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testserver::{TestServer, on_each_server};
 use windlass_webhook::{
     Admission, Conversion, Convert, ConvertError, Defaulter, FailurePolicy, Hook, Operation,
     Validate, Verdict, Webhooks,
@@ -75,7 +75,7 @@ impl Validate<v2::Open> for Opens {
 }
 
 /// An operator whose webhooks may be ignored.
-fn operator(cluster: &TestCluster, namespace: &str) -> Manager {
+fn operator(cluster: &TestServer, namespace: &str) -> Manager {
     let hooks = [Hook::validating::<v2::Open>(Opens), Hook::defaulting::<v2::Open>(Opens)];
     let hooks = hooks.map(|hook| hook.failure_policy(FailurePolicy::Ignore));
     let webhooks = hooks.into_iter().fold(Webhooks::new(), Webhooks::hook);
@@ -185,7 +185,7 @@ fn is_denied(answer: &Result<String, String>) -> bool {
     answer.as_ref().is_err_and(|why| why.contains("there are too many"))
 }
 
-async fn start(cluster: &TestCluster, name: &str) -> (Collection, Replica) {
+async fn start(cluster: &TestServer, name: &str) -> (Collection, Replica) {
     let namespace = cluster.namespace(name).await.expect("a namespace");
     let replica = Replica::start_and_wait(operator(cluster, &namespace)).await;
     let client = cluster.client().expect("a client");
@@ -194,64 +194,61 @@ async fn start(cluster: &TestCluster, name: &str) -> (Collection, Replica) {
     (opens, replica)
 }
 
-#[tokio::test]
-async fn deep_object_is_admitted_and_readable_in_every_version_with_the_others() {
-    on_each_cluster(async |cluster| {
-        let (opens, replica) = start(&cluster, "deep").await;
-        for (name, levels) in [("a", 124), ("b", 200), ("c", 9_000)] {
-            let free = nested(levels);
-            let made = opens.create(name, 3, &free).await.expect("it is admitted");
-            assert!(made.contains(r#""seen":"yes""#), "{levels} levels: it is defaulted");
-            for (version, count) in [("v1", "size"), ("v2", "count")] {
-                let shown = [format!(r#""{count}":3"#), format!(r#""free":{free}"#)];
-                for rest in [&format!("/{name}"), ""] {
-                    let read = opens.get(version, rest).await.expect("it is readable");
-                    assert!(shown.iter().all(|part| read.contains(part)), "{levels} {version}");
-                }
+on_each_server!(deep_object_is_admitted_and_readable_in_every_version_with_the_others);
+async fn deep_object_is_admitted_and_readable_in_every_version_with_the_others(
+    cluster: TestServer,
+) {
+    let (opens, replica) = start(&cluster, "deep").await;
+    for (name, levels) in [("a", 124), ("b", 200), ("c", 9_000)] {
+        let free = nested(levels);
+        let made = opens.create(name, 3, &free).await.expect("it is admitted");
+        assert!(made.contains(r#""seen":"yes""#), "{levels} levels: it is defaulted");
+        for (version, count) in [("v1", "size"), ("v2", "count")] {
+            let shown = [format!(r#""{count}":3"#), format!(r#""free":{free}"#)];
+            for rest in [&format!("/{name}"), ""] {
+                let read = opens.get(version, rest).await.expect("it is readable");
+                assert!(shown.iter().all(|part| read.contains(part)), "{levels} {version}");
             }
-            // Who cannot be asked may be ignored, but this webhook can.
-            let large = opens.create("large", 101, &free).await;
-            assert!(is_denied(&large), "{levels} levels");
         }
-        let list = opens.get("v1", "").await.expect("a list");
-        assert_eq!(list.matches(r#""free":"#).count(), 4, "with the object before them");
-        opens.wait_for_watch("v1", &nested(9_000)).await;
-        for name in ["a", "b", "c"] {
-            let gone = opens.ask(Method::DELETE, "v1", &format!("/{name}"), String::new()).await;
-            gone.expect("it can be deleted");
-        }
-        replica.end().await;
-    })
-    .await;
+        // Who cannot be asked may be ignored, but this webhook can.
+        let large = opens.create("large", 101, &free).await;
+        assert!(is_denied(&large), "{levels} levels");
+    }
+    let list = opens.get("v1", "").await.expect("a list");
+    assert_eq!(list.matches(r#""free":"#).count(), 4, "with the object before them");
+    opens.wait_for_watch("v1", &nested(9_000)).await;
+    for name in ["a", "b", "c"] {
+        let gone = opens.ask(Method::DELETE, "v1", &format!("/{name}"), String::new()).await;
+        gone.expect("it can be deleted");
+    }
+    replica.end().await;
 }
 
+on_each_server!(object_that_does_not_convert_holds_up_only_what_reads_it_in_that_version);
 /// The API server wants all objects of a request converted, or none, so it cannot list this one in
 /// the other version. All that does not read it goes on.
-#[tokio::test]
-async fn object_that_does_not_convert_holds_up_only_what_reads_it_in_that_version() {
-    on_each_cluster(async |cluster| {
-        let (opens, replica) = start(&cluster, "cursed").await;
-        opens.create("good", 3, "1").await.expect("it is admitted");
-        opens.create("bad", 3, r#""cursed""#).await.expect("it is admitted");
-        for rest in ["/bad", ""] {
-            let why = opens.get("v1", rest).await.expect_err("it does not convert");
-            assert!(why.contains("/bad): spec.free: it is cursed"), "it is named: {why}");
-        }
-        opens.get("v1", "/good").await.expect("another object converts");
-        opens.create("better", 4, "1").await.expect("another is created");
-        let stored = opens.get("v2", "").await.expect("a list in the stored version");
-        assert_eq!(stored.matches(r#""free":"#).count(), 4);
-        // Mended in the version in which it is stored.
-        let held: Value =
-            serde_json::from_str(&opens.get("v2", "/bad").await.expect("it is there"))
-                .expect("JSON");
-        let mut mended = held;
-        mended["spec"]["free"] = json!("mended");
-        let mended = opens.ask(Method::PUT, "v2", "/bad", mended.to_string()).await;
-        mended.expect("it can be mended");
-        let list = opens.get("v1", "").await.expect("it can be listed again");
-        assert_eq!(list.matches(r#""free":"#).count(), 4);
-        replica.end().await;
-    })
-    .await;
+async fn object_that_does_not_convert_holds_up_only_what_reads_it_in_that_version(
+    cluster: TestServer,
+) {
+    let (opens, replica) = start(&cluster, "cursed").await;
+    opens.create("good", 3, "1").await.expect("it is admitted");
+    opens.create("bad", 3, r#""cursed""#).await.expect("it is admitted");
+    for rest in ["/bad", ""] {
+        let why = opens.get("v1", rest).await.expect_err("it does not convert");
+        assert!(why.contains("/bad): spec.free: it is cursed"), "it is named: {why}");
+    }
+    opens.get("v1", "/good").await.expect("another object converts");
+    opens.create("better", 4, "1").await.expect("another is created");
+    let stored = opens.get("v2", "").await.expect("a list in the stored version");
+    assert_eq!(stored.matches(r#""free":"#).count(), 4);
+    // Mended in the version in which it is stored.
+    let held: Value =
+        serde_json::from_str(&opens.get("v2", "/bad").await.expect("it is there")).expect("JSON");
+    let mut mended = held;
+    mended["spec"]["free"] = json!("mended");
+    let mended = opens.ask(Method::PUT, "v2", "/bad", mended.to_string()).await;
+    mended.expect("it can be mended");
+    let list = opens.get("v1", "").await.expect("it can be listed again");
+    assert_eq!(list.matches(r#""free":"#).count(), 4);
+    replica.end().await;
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass_manager::{Manager, ManagerError, Options};
-use windlass_testkit::{TestCluster, free_port};
+use windlass_testserver::{TestServer, free_port};
 use windlass_webhook::{
     Admission, Conversion, Convert, ConvertError, Defaulter, FieldError, FieldPath, Operation,
     Validate, Verdict, Webhooks,
@@ -140,7 +140,7 @@ pub(crate) fn options(namespace: &str, address: SocketAddr) -> Options {
     options
 }
 
-pub(crate) fn manager(cluster: &TestCluster, options: Options) -> Manager {
+pub(crate) fn manager(cluster: &TestServer, options: Options) -> Manager {
     let client = cluster.client().expect("a client");
     Manager::new(options)
         .connect(move |_| Ok(client.clone()))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::{Api, PostParams};
 use tokio::net::TcpStream;
 use tokio::time::{advance, pause, resume};
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 use crate::gadgets::kinds::v2;
 use crate::gadgets::{Replica, free_address, gadget, manager, options};
@@ -14,7 +14,7 @@ use crate::gadgets::{Replica, free_address, gadget, manager, options};
 async fn replica_that_stops_is_unready_and_serves_for_the_drain() {
     // Long enough that it does not end by itself.
     const DRAIN: Duration = Duration::from_hours(1);
-    let (cluster, address) = (TestCluster::embedded(), free_address());
+    let (cluster, address) = (TestServer::embedded(), free_address());
     let namespace = cluster.namespace("stopping").await.expect("a namespace");
     let mut options = options(&namespace, address);
     options.webhook_drain = DRAIN;

@@ -8,25 +8,27 @@ use kube::api::{Api, PostParams};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use windlass_reconciler::{Action, Controller, Watch, reconcile_fn};
-use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions, TestCluster};
+use windlass_testserver::{ControlPlane, ControlPlaneOptions, TestServer};
 
 use crate::gadgets::kinds::{v1, v2};
 use crate::gadgets::{LIMIT, PAUSE, Replica, free_address, manager, options};
 
 #[tokio::test]
 async fn only_replica_converts_what_its_own_caches_list() {
-    upgrade(&TestCluster::embedded()).await;
-    if real_tier_is_on() {
-        // One of its own: the others of this file have both versions.
-        let real = RealCluster::start(RealOptions::new()).await.expect("a real cluster");
-        upgrade(&TestCluster::on_control_plane(real)).await;
-    }
+    upgrade(&TestServer::embedded()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
+async fn only_replica_converts_what_its_own_caches_list_on_a_real_server() {
+    // A control plane of its own: on the shared one, other tests have installed both versions.
+    let real = ControlPlane::start(ControlPlaneOptions::new()).await.expect("a real cluster");
+    upgrade(&TestServer::on_control_plane(real)).await;
 }
 
 /// The caches of the only replica list the new version, and the API server asks this replica to
 /// convert what it lists.
-async fn upgrade(cluster: &TestCluster) {
+async fn upgrade(cluster: &TestServer) {
     let namespace = cluster.namespace("upgrade").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());

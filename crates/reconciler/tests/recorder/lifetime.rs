@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::api::ListParams;
 use tokio::time::Instant;
 use windlass_reconciler::{Occurrence, RecorderStatus};
-use windlass_testkit::apiserver::Fault;
+use windlass_testserver::apiserver::Fault;
 
 use crate::{Stage, about, fail};
 

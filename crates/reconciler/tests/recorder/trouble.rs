@@ -12,8 +12,8 @@ use tracing::Level;
 use windlass_informer::ClientStack;
 use windlass_informer::client::HttpService;
 use windlass_reconciler::{Occurrence, Recorder};
-use windlass_testkit::apiserver::Fault;
-use windlass_testkit::{Log, TestCluster};
+use windlass_testserver::apiserver::Fault;
+use windlass_testserver::{Log, TestServer};
 
 use crate::{Stage, about, fail};
 
@@ -166,7 +166,7 @@ async fn events_that_find_no_room_are_told_once() {
 /// A background task dies: the writer polls the future that the layer returns.
 #[tokio::test(start_paused = true)]
 async fn writer_that_panics_loses_one_event_and_the_next_one_is_written() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let server = cluster.server().expect("it is embedded").service();
     let panics = Arc::new(AtomicBool::new(true));
     let layer = layer_fn(move |inner: HttpService| {

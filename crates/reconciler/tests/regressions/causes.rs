@@ -201,7 +201,7 @@ async fn key_that_ran_longest_ago_is_forgotten_first() {
         }
     }
 
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let (keys, mut asked) = mpsc::channel::<ObjectKey>(20_000);
     let asked = stream::poll_fn(move |cx| asked.poll_recv(cx));
     let client = cluster.client().expect("a client");
@@ -253,32 +253,29 @@ fn applies_in_vain(
     })
 }
 
+on_each_server!(what_others_wrote_is_not_by_a_run_that_applied_what_was_there);
 /// cause.rs `mark_if_own` credits a write with the version of its answer, also if the write changed
 /// nothing and somebody else had made that version. The next run is told that it was woken by a run
 /// before, and after ten of them the controller is blamed for a hot loop.
-#[tokio::test]
-async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
-    on_each_cluster(async |cluster| {
-        let log = Log::start();
-        let client = cluster.client().expect("a client");
-        create(&client, "fought").await;
-        let (said, mut runs) = mpsc::channel(1);
-        let running = run(client.clone(), applies_in_vain(client.clone(), said));
-        // The first run has applied its label, and the second one was perhaps woken by that.
-        for _ in 0..2 {
-            runs.recv().await.expect("a run");
-        }
-        for _ in 0..30 {
-            let causes = runs.recv().await.expect("a run");
-            assert!(!causes.iter().any(Cause::is_by_us), "{causes:?}");
-        }
-        drop(runs);
-        let hot_loops = running.controller.status().counts.hot_loops;
-        running.end().await.expect("it stops");
-        assert_eq!((hot_loops, log.lines_with("hot loop")), (0, Vec::new()));
-        api(&client).delete("fought", &DeleteParams::default()).await.expect("deleted");
-    })
-    .await;
+async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there(cluster: TestServer) {
+    let log = Log::start();
+    let client = cluster.client().expect("a client");
+    create(&client, "fought").await;
+    let (said, mut runs) = mpsc::channel(1);
+    let running = run(client.clone(), applies_in_vain(client.clone(), said));
+    // The first run has applied its label, and the second one was perhaps woken by that.
+    for _ in 0..2 {
+        runs.recv().await.expect("a run");
+    }
+    for _ in 0..30 {
+        let causes = runs.recv().await.expect("a run");
+        assert!(!causes.iter().any(Cause::is_by_us), "{causes:?}");
+    }
+    drop(runs);
+    let hot_loops = running.controller.status().counts.hot_loops;
+    running.end().await.expect("it stops");
+    assert_eq!((hot_loops, log.lines_with("hot loop")), (0, Vec::new()));
+    api(&client).delete("fought", &DeleteParams::default()).await.expect("deleted");
 }
 
 /// A loop of applies is still one. The server notes to the second who wrote last, so that each run
@@ -287,7 +284,7 @@ async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
 async fn hot_loop_of_applies_is_found() {
     let log = Log::start();
     let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
-    let cluster = TestCluster::on(ApiServer::builder().clock(clock).build());
+    let cluster = TestServer::on(ApiServer::builder().clock(clock).build());
     let client = cluster.client().expect("a client");
     create(&client, "one").await;
     let runs = AtomicU32::new(0);
@@ -317,7 +314,7 @@ async fn hot_loop_of_applies_is_found() {
 #[tokio::test(start_paused = true)]
 async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
     let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
-    let cluster = TestCluster::on(ApiServer::builder().clock(clock).build());
+    let cluster = TestServer::on(ApiServer::builder().clock(clock).build());
     let client = cluster.client().expect("a client");
     create(&client, "one").await;
     touch(&client, "one", "yes").await;

@@ -36,8 +36,8 @@ use windlass_reconciler::{
     Action, Cause, Change, Class, Controller, Delay, Error, Finalize, Finalized, Outcome,
     Predicate, Reconcile, Run, RunContext, Watch,
 };
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
-use windlass_testkit::{Log, TestCluster, on_each_cluster};
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule, WallClock};
+use windlass_testserver::{Log, TestServer, on_each_server};
 use windlass_workqueue::{Priority, RateLimiter};
 
 use stage::{api, cluster, create, does, run, run_on, run_with};
@@ -65,7 +65,7 @@ fn deployment(name: &str) -> Deployment {
     .expect("an object")
 }
 
-fn secrets_come_late(cluster: &TestCluster, by: Duration) {
+fn secrets_come_late(cluster: &TestServer, by: Duration) {
     let server = cluster.server().expect("embedded");
     server.faults().add(FaultRule::new(Fault::DelayEvent(by)).resource("secrets"));
 }

@@ -18,7 +18,7 @@ impl Reconcile<Deployment> for Reporter {
 #[tokio::test(start_paused = true)]
 async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
     let server = ApiServer::builder().garbage_collection(false).build();
-    let cluster = TestCluster::on(server);
+    let cluster = TestServer::on(server);
     let client = cluster.client().expect("a client");
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), "default");

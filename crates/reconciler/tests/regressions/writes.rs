@@ -21,7 +21,7 @@ impl Finalize<Deployment> for Told {
 /// is never reconciled.
 #[tokio::test(start_paused = true)]
 async fn finalized_object_is_reconciled_whatever_the_predicate() {
-    let cluster = TestCluster::embedded();
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     deployments.create(&PostParams::default(), &deployment("web")).await.expect("created");

@@ -18,7 +18,7 @@ use windlass_informer::{ClientStack, Event, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext, RunError, Watch,
 };
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 
 pub(crate) type Called<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
 
@@ -117,8 +117,8 @@ pub(crate) async fn create(client: &Client, name: &str) -> ConfigMap {
 }
 
 /// An embedded cluster with one `ConfigMap`, `one`.
-pub(crate) async fn cluster() -> (TestCluster, Client) {
-    let cluster = TestCluster::embedded();
+pub(crate) async fn cluster() -> (TestServer, Client) {
+    let cluster = TestServer::embedded();
     let client = cluster.client().expect("a client");
     create(&client, "one").await;
     (cluster, client)
@@ -148,7 +148,7 @@ pub(crate) fn taken(sent: &Mutex<Vec<String>>) -> Vec<String> {
 }
 
 /// A client as operators have it. That of kube would repeat a refused eviction for minutes.
-fn stack_client(cluster: &TestCluster) -> Client {
+fn stack_client(cluster: &TestServer) -> Client {
     match cluster.control_plane() {
         Some(real) => {
             let config = real.config_as(real.admin_token());
@@ -163,7 +163,7 @@ type Body<'a, R> = Pin<Box<dyn Future<Output = R> + Send + 'a>>;
 /// Calls `body` in a run of a new controller `shops`, once, with the `ConfigMap` `owner` of a
 /// namespace, which is created if it does not exist. Returns what it returns.
 pub(crate) async fn in_a_run<R, F>(
-    cluster: &TestCluster,
+    cluster: &TestServer,
     namespace: &str,
     change: impl FnOnce(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>,
     body: F,

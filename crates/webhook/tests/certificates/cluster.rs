@@ -19,7 +19,7 @@ use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tower::ServiceExt as _;
-use windlass_testkit::TestCluster;
+use windlass_testserver::TestServer;
 use windlass_webhook::certificates::{Certificates, Served};
 
 pub(crate) const NAME: &str = "operator.default.svc";
@@ -40,7 +40,7 @@ const STAND_IN: &str = "/apis/stand-in.example.com/v1/definitions";
 /// the replicas, unless a test says otherwise.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    pub(crate) server: TestCluster,
+    pub(crate) server: TestServer,
     pub(crate) client: kube::Client,
     started: Instant,
     added: Arc<AtomicI64>,
@@ -49,10 +49,10 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn new() -> Self {
-        Self::on(TestCluster::embedded()).await
+        Self::on(TestServer::embedded()).await
     }
 
-    pub(crate) async fn on(server: TestCluster) -> Self {
+    pub(crate) async fn on(server: TestServer) -> Self {
         let client = server.client().expect("a client");
         let (started, added) = (Instant::now(), Arc::default());
         let mut cluster = Self { server, client, started, added, has_stand_in: false };

@@ -90,7 +90,7 @@ async fn next_authority_is_in_every_bundle_before_it_signs() {
 
 #[tokio::test(start_paused = true)]
 async fn authority_that_cannot_be_published_does_not_sign_before_the_deadline() {
-    use windlass_testkit::apiserver::{Fault, FaultRule};
+    use windlass_testserver::apiserver::{Fault, FaultRule};
 
     let cluster = Cluster::with_webhooks().await;
     let running = Running::start(&cluster, 1).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_testkit::on_each_cluster;
+use windlass_testserver::apiserver::{Fault, FaultRule};
+use windlass_testserver::{TestServer, on_each_server};
 use windlass_webhook::certificates::{CertificateState, Certificates, SECRET_TYPE};
 
 use crate::cluster::{Cluster, DEFINITION, MUTATING, SECRET, VALIDATING, count};
@@ -31,34 +31,31 @@ async fn replicas_that_start_at_once_agree_on_one_secret() {
     assert_eq!(keys, ["ca.crt", "ca.key"]);
 }
 
-#[tokio::test]
-async fn authority_is_rotated_on_each_cluster() {
-    on_each_cluster(async |server| {
-        let cluster = Cluster::on(server).await;
-        for path in [MUTATING, VALIDATING, DEFINITION] {
-            cluster.install(path).await;
-        }
-        let (mut one, mut late) = (cluster.certificates(), cluster.certificates());
-        for replica in [&mut one, &mut late] {
-            replica.ensure().await.expect("certificates");
+on_each_server!(authority_is_rotated);
+async fn authority_is_rotated(server: TestServer) {
+    let cluster = Cluster::on(server).await;
+    for path in [MUTATING, VALIDATING, DEFINITION] {
+        cluster.install(path).await;
+    }
+    let (mut one, mut late) = (cluster.certificates(), cluster.certificates());
+    for replica in [&mut one, &mut late] {
+        replica.ensure().await.expect("certificates");
+        cluster.call_by_all_bundles(&replica.served()).await;
+    }
+    let first = one.served().state();
+    // Half of the time is over, then nearly all of it.
+    for seconds in [16, 10] {
+        cluster.add_seconds(seconds);
+        one.ensure().await.expect("certificates");
+        assert_eq!(count(&one.served().bundle().expect("a bundle")), 2);
+        for replica in [&one, &late] {
             cluster.call_by_all_bundles(&replica.served()).await;
         }
-        let first = one.served().state();
-        // Half of the time is over, then nearly all of it.
-        for seconds in [16, 10] {
-            cluster.add_seconds(seconds);
-            one.ensure().await.expect("certificates");
-            assert_eq!(count(&one.served().bundle().expect("a bundle")), 2);
-            for replica in [&one, &late] {
-                cluster.call_by_all_bundles(&replica.served()).await;
-            }
-        }
-        assert_ne!(one.served().state(), first);
-        assert_eq!(late.served().state(), first);
-        late.ensure().await.expect("certificates");
-        assert_eq!(late.served().state(), one.served().state());
-    })
-    .await;
+    }
+    assert_ne!(one.served().state(), first);
+    assert_eq!(late.served().state(), first);
+    late.ensure().await.expect("certificates");
+    assert_eq!(late.served().state(), one.served().state());
 }
 
 #[tokio::test(start_paused = true)]

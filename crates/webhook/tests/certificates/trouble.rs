@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::sleep;
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testserver::TestServer;
+use windlass_testserver::apiserver::{Fault, FaultRule};
 use windlass_webhook::certificates::{CertificateState, Certificates, CertificatesError};
 
 use crate::cluster::{Cluster, SECRET, VALIDATING};
@@ -105,7 +105,7 @@ async fn secret_of_somebody_else_is_refused_and_left_alone() {
 
 #[tokio::test]
 async fn missing_right_is_named() {
-    let cluster = Cluster::on(TestCluster::embedded_with_roles()).await;
+    let cluster = Cluster::on(TestServer::embedded_with_roles()).await;
     let account = cluster.server.account("default", "operator").await.expect("an account");
     let mut certificates = cluster.certificates_by(account.client().expect("a client"));
     let error = certificates.ensure().await.expect_err("no right").to_string();
@@ -125,7 +125,7 @@ async fn missing_right_is_named() {
 fn names_are_checked() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let _entered = runtime.enter();
-    let client = TestCluster::embedded().client().expect("a client");
+    let client = TestServer::embedded().client().expect("a client");
     let new = |names: &[&str]| {
         let names = names.iter().copied();
         Certificates::new(client.clone(), "default", "certificates", names).err()

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::time::advance;
 use tracing::Level;
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 use windlass_webhook::{
     Admission, Conversion, Operation, Validate, Verdict, WebhookMetrics, Webhooks,
 };

@@ -9,29 +9,33 @@ use config_restarter::throttle::Throttle;
 use config_restarter::workload::Workload;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use windlass_testing::{Cluster, Running, TestObject};
+use windlass_testing::{Running, TestCluster, TestObject};
 
 /// Starts the restarter of one kind, without a limit.
-pub(crate) fn start<W: Workload>(cluster: &Cluster) -> Running {
+pub(crate) fn start<W: Workload>(cluster: &TestCluster) -> Running {
     start_with::<W>(cluster, Throttle::new(f64::INFINITY, 1).expect("valid"))
 }
 
-pub(crate) fn start_with<W: Workload>(cluster: &Cluster, throttle: Throttle) -> Running {
+pub(crate) fn start_with<W: Workload>(cluster: &TestCluster, throttle: Throttle) -> Running {
     cluster.run(controller::<W>(), Restarter::new(Arc::new(throttle)))
 }
 
-pub(crate) async fn create<K: TestObject>(cluster: &Cluster, name: &str, mut object: Value) -> K {
+pub(crate) async fn create<K: TestObject>(
+    cluster: &TestCluster,
+    name: &str,
+    mut object: Value,
+) -> K {
     object["metadata"]["name"] = name.into();
     cluster.create(&serde_json::from_value(object).expect("an object")).await
 }
 
 /// Changes the content of a Secret.
-pub(crate) async fn change(cluster: &Cluster, secret: &str, content: Value) {
+pub(crate) async fn change(cluster: &TestCluster, secret: &str, content: Value) {
     cluster.patch::<Secret>(secret, json!({"stringData": content})).await;
 }
 
 pub(crate) async fn hash<W: TestObject + Workload>(
-    cluster: &Cluster,
+    cluster: &TestCluster,
     name: &str,
 ) -> Option<String> {
     cluster.get::<W>(name).await.hash().map(str::to_owned)

@@ -7,19 +7,23 @@ use object_sync::reconciler::operator;
 use object_sync::status::READY;
 use object_sync::sync::ResourceSync;
 use serde_json::{Value, json};
-use windlass_testing::{Cluster, Running, TestObject};
+use windlass_testing::{Running, TestCluster, TestObject};
 
 /// A cluster that knows the type.
-pub(crate) async fn prepare(cluster: &Cluster) {
+pub(crate) async fn prepare(cluster: &TestCluster) {
     cluster.install(&ResourceSync::crd()).await;
 }
 
-pub(crate) fn start(cluster: &Cluster) -> Running {
+pub(crate) fn start(cluster: &TestCluster) -> Running {
     let (controller, reconciler) = operator();
     cluster.run(controller, reconciler)
 }
 
-pub(crate) async fn create<K: TestObject>(cluster: &Cluster, name: &str, mut object: Value) -> K {
+pub(crate) async fn create<K: TestObject>(
+    cluster: &TestCluster,
+    name: &str,
+    mut object: Value,
+) -> K {
     object["metadata"]["name"] = name.into();
     cluster.create(&serde_json::from_value(object).expect("an object")).await
 }
@@ -37,22 +41,22 @@ pub(crate) fn copies(source: &str, target: &str) -> Value {
     }})
 }
 
-pub(crate) async fn create_map(cluster: &Cluster, name: &str, color: &str) -> ConfigMap {
+pub(crate) async fn create_map(cluster: &TestCluster, name: &str, color: &str) -> ConfigMap {
     create(cluster, name, json!({"data": {"color": color}})).await
 }
 
-pub(crate) async fn paint(cluster: &Cluster, name: &str, color: &str) {
+pub(crate) async fn paint(cluster: &TestCluster, name: &str, color: &str) {
     cluster.patch::<ConfigMap>(name, json!({"data": {"color": color}})).await;
 }
 
 /// The color of a `ConfigMap`; `None` if it is not there.
-pub(crate) async fn color(cluster: &Cluster, name: &str) -> Option<String> {
+pub(crate) async fn color(cluster: &TestCluster, name: &str) -> Option<String> {
     let map: Option<ConfigMap> = cluster.get_opt(name).await;
     map?.data?.remove("color")
 }
 
 /// The status and the reason of the condition of a sync.
-pub(crate) async fn ready(cluster: &Cluster, name: &str) -> (String, String) {
+pub(crate) async fn ready(cluster: &TestCluster, name: &str) -> (String, String) {
     let sync: ResourceSync = cluster.get(name).await;
     let conditions = sync.status.unwrap_or_default().conditions;
     let ready = READY.find(&conditions).cloned().expect("a condition");

@@ -4,10 +4,10 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Resource as _, ResourceExt as _};
 use sample_controller::{Foo, FooSpec, definition};
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 /// A cluster with the definition of Foo.
-pub(crate) async fn with_foos(cluster: Cluster) -> Cluster {
+pub(crate) async fn with_foos(cluster: TestCluster) -> TestCluster {
     cluster.install(&definition()).await;
     cluster
 }

@@ -1,14 +1,14 @@
 //! The manifests of `deploy/`.
 
 use serde_json::Value;
-use windlass_testing::Cluster;
+use windlass_testing::TestCluster;
 
 /// The files that kustomization.yaml names, in its order.
 const FILES: [&str; 5] =
     ["namespace.yaml", "crd.yaml", "rbac.yaml", "operator.yaml", "webhooks.yaml"];
 
 /// Applies everything. The server refuses fields that it does not know.
-pub(crate) async fn apply(cluster: &Cluster) {
+pub(crate) async fn apply(cluster: &TestCluster) {
     for file in FILES {
         cluster.apply_from(format!("deploy/{file}")).await;
     }

@@ -14,16 +14,16 @@ use website_operator::run::manager;
 use website_operator::website::v1;
 use website_operator::{NAME, Website, WebsiteSpec, hosts, webhooks};
 use windlass::manager::Options;
-use windlass_testing::testkit::TestCluster;
-use windlass_testing::{Cluster, Running};
+use windlass_testing::testserver::TestServer;
+use windlass_testing::{Running, TestCluster};
 
 /// More bytes than the files of a Website may have.
 pub(crate) const TOO_MUCH: usize = 1024 * 1024 + 1;
 
 /// Starts the operator, which keeps its hosts, its Lease and its certificates in this namespace.
 /// Returns when its definition is installed and its webhooks are called.
-pub(crate) async fn start(cluster: &Cluster, namespace: &str) -> Running {
-    match cluster.test_cluster().and_then(TestCluster::server) {
+pub(crate) async fn start(cluster: &TestCluster, namespace: &str) -> Running {
+    match cluster.test_server().and_then(TestServer::server) {
         // Without a socket, so that it works on the paused clock, too.
         Some(server) => {
             let router = webhooks().router().expect("webhooks");
@@ -35,11 +35,11 @@ pub(crate) async fn start(cluster: &Cluster, namespace: &str) -> Running {
 }
 
 /// The same, and the server calls the webhooks over TLS.
-pub(crate) async fn start_behind_tls(cluster: &Cluster, namespace: &str) -> Running {
+pub(crate) async fn start_behind_tls(cluster: &TestCluster, namespace: &str) -> Running {
     start_with(cluster, namespace, Some("https://127.0.0.1:0".to_owned())).await
 }
 
-async fn start_with(cluster: &Cluster, namespace: &str, url: Option<String>) -> Running {
+async fn start_with(cluster: &TestCluster, namespace: &str, url: Option<String>) -> Running {
     let mut options = Options::default();
     options.leader_election_namespace = Some(namespace.to_owned());
     "127.0.0.1:0".clone_into(&mut options.webhook_bind_address);
@@ -70,13 +70,17 @@ pub(crate) fn old_site(name: &str, host: &str, page: &str) -> v1::Website {
 }
 
 /// Which Website has a host.
-pub(crate) async fn holder(cluster: &Cluster, hosts_namespace: &str, host: &str) -> Option<String> {
+pub(crate) async fn holder(
+    cluster: &TestCluster,
+    hosts_namespace: &str,
+    host: &str,
+) -> Option<String> {
     let name = format!("{hosts_namespace}/{}", hosts::NAME);
     cluster.get_opt::<ConfigMap>(&name).await?.data?.remove(host)
 }
 
 /// The reasons of the events of a Website.
-pub(crate) async fn reasons(cluster: &Cluster, site: &str) -> Vec<String> {
+pub(crate) async fn reasons(cluster: &TestCluster, site: &str) -> Vec<String> {
     let events = cluster.events::<Website>(site).await;
     events.into_iter().map(|event| event.reason).collect()
 }

@@ -12,8 +12,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use tokio::time::{sleep, timeout};
 use website_operator::NAME;
-use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testing::testkit::{RealCluster, RealOptions, TestCluster};
+use windlass_testing::testserver::{ControlPlane, ControlPlaneOptions, TestServer};
 
 use balancer::Balancer;
 use load::Load;
@@ -52,19 +51,14 @@ impl Rotations {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn no_request_fails_while_certificates_rotate_and_replicas_restart() {
-    if !real_tier_is_on() {
-        println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
-        return;
-    }
-    let cluster = match RealCluster::start(RealOptions::new()).await {
-        Ok(cluster) => TestCluster::on_control_plane(cluster),
-        Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
-    };
+    let cluster = ControlPlane::start(ControlPlaneOptions::new()).await;
+    let cluster = TestServer::on_control_plane(cluster.expect("a real kube-apiserver"));
     timeout(LIMIT, rotate(&cluster)).await.expect("the certificates must rotate");
 }
 
-async fn rotate(cluster: &TestCluster) {
+async fn rotate(cluster: &TestServer) {
     let namespace = cluster.namespace("rotation").await.expect("a namespace");
     let client = cluster.client().expect("a client");
     let backends = [0, 1].map(|_| replica::free_backend());

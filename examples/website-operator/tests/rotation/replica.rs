@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use website_operator::run::manager;
 use windlass::manager::{ManagerError, Options};
-use windlass_testing::testkit::{TestCluster, free_port};
+use windlass_testing::testserver::{TestServer, free_port};
 
 use crate::balancer::Backend;
 
@@ -17,7 +17,7 @@ const LIFETIME: Duration = Duration::from_secs(30);
 
 /// What all replicas have in common.
 pub(crate) struct Deployed<'a> {
-    pub(crate) cluster: &'a TestCluster,
+    pub(crate) cluster: &'a TestServer,
     pub(crate) namespace: &'a str,
     /// Where the API server calls the webhooks.
     pub(crate) url: &'a str,

@@ -6,7 +6,7 @@ use super::{Hooks, MUTATING, VALIDATING, rules, with};
 use crate::Script;
 use crate::fixtures::configmap;
 
-/// A port where nobody listens.
+/// A port without a listener.
 const NOWHERE: &str = "https://127.0.0.1:1/x";
 
 pub(in crate::cases) async fn webhook_that_cannot_be_reached(t: &mut Script) {

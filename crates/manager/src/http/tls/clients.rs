@@ -206,7 +206,7 @@ impl ClientCertVerifier for Current {
 mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use tokio::time::sleep;
-    use windlass_testkit::Log;
+    use windlass_testserver::Log;
 
     use super::*;
 

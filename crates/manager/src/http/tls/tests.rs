@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 use tokio::time::sleep;
-use windlass_testkit::Log;
+use windlass_testserver::Log;
 
 use super::*;
 

@@ -1,0 +1,309 @@
+//! The protobuf messages of the built-in kinds: the number and type of each field.
+//!
+//! Numbers and types come from the `.proto` files that are published beside the Go sources. A
+//! `.proto` file lacks the JSON name of a field, whether Go holds a pointer, and whether JSON has
+//! the field even if it is empty. These come from the Go struct ([`Sources`]), which has the same
+//! field numbers.
+//!
+//! The files are generated and all have the same form: a field is one line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::golang::{self, Numbered, Omitted, Sources};
+
+/// Types that are not structs in JSON, but texts, numbers, or any value. Their fields have no names
+/// in JSON.
+const SPECIAL: [&str; 10] = [
+    "meta.v1.Time",
+    "meta.v1.MicroTime",
+    "meta.v1.FieldsV1",
+    "api.resource.Quantity",
+    "util.intstr.IntOrString",
+    "pkg.runtime.RawExtension",
+    "apiextensions.v1.JSON",
+    "apiextensions.v1.JSONSchemaPropsOrArray",
+    "apiextensions.v1.JSONSchemaPropsOrBool",
+    "apiextensions.v1.JSONSchemaPropsOrStringArray",
+];
+
+/// The parts of requests and answers besides the kinds of `shapes.txt` and their lists.
+const OTHERS: [(&str, &str, &str); 13] = [
+    ("authentication.k8s.io/v1", "TokenRequest", "k8s.io.api.authentication.v1"),
+    ("autoscaling/v1", "Scale", "k8s.io.api.autoscaling.v1"),
+    ("meta.k8s.io/v1", "PartialObjectMetadata", META),
+    ("meta.k8s.io/v1", "PartialObjectMetadataList", META),
+    ("policy/v1", "Eviction", "k8s.io.api.policy.v1"),
+    ("v1", "APIGroup", META),
+    ("v1", "APIGroupList", META),
+    ("v1", "APIResourceList", META),
+    ("v1", "APIVersions", META),
+    ("v1", "Binding", "k8s.io.api.core.v1"),
+    ("v1", "DeleteOptions", META),
+    ("v1", "Status", META),
+    ("v1", "WatchEvent", META),
+];
+
+/// The package of the types that all groups share.
+const META: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
+
+/// A field of a `.proto` file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    name: String,
+    number: u32,
+    /// The type, as in `string`, `[]string`, `{}bytes`. Messages have their package.
+    kind: String,
+}
+
+/// The messages of the packages read so far, by their full names.
+pub(super) struct Messages<'a> {
+    sources: &'a mut Sources,
+    packages: BTreeSet<String>,
+    known: BTreeMap<String, Vec<Field>>,
+    waiting: BTreeSet<String>,
+    reached: BTreeSet<String>,
+}
+
+/// Returns the text of the table. `kinds` are the version, kind and type of the built-in kinds.
+///
+/// # Errors
+/// If a source cannot be read or parsed.
+pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>) -> Result<String> {
+    let mut messages = Messages {
+        sources,
+        packages: BTreeSet::new(),
+        known: BTreeMap::new(),
+        waiting: BTreeSet::new(),
+        reached: BTreeSet::new(),
+    };
+    let mut roots: BTreeMap<(String, String), String> = BTreeMap::new();
+    for (version, kind, name) in kinds {
+        let (package, _) = name.rsplit_once('.').context("a type has a package")?;
+        let package = match package {
+            "apiextensions.v1" => {
+                "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1".to_owned()
+            }
+            package => format!("k8s.io.api.{package}"),
+        };
+        for kind in [(*kind).to_owned(), format!("{kind}List")] {
+            let full = format!("{package}.{kind}");
+            messages.read(&package)?;
+            // Reviews have no lists.
+            if messages.known.contains_key(&full) {
+                roots.insert(((*version).to_owned(), kind), full);
+            }
+        }
+    }
+    for (version, kind, package) in OTHERS {
+        roots.insert((version.to_owned(), kind.to_owned()), format!("{package}.{kind}"));
+    }
+    let mut text = String::new();
+    for ((version, kind), full) in roots {
+        writeln!(text, "kind {version} {kind} {}", messages.reach(&full)?)?;
+    }
+    text.push_str(&messages.finish()?);
+    Ok(text)
+}
+
+impl Messages<'_> {
+    /// Returns the text of all messages that are referred to.
+    fn finish(mut self) -> Result<String> {
+        let mut types = BTreeMap::new();
+        while let Some(full) = self.waiting.pop_first() {
+            let text = self.message(&full).with_context(|| format!("{full} is no message"))?;
+            types.insert(short(&full), text);
+        }
+        Ok(types.into_values().collect())
+    }
+
+    fn message(&mut self, full: &str) -> Result<String> {
+        let fields = self.known.get(full).cloned().context("it is in no file")?;
+        let mut text = short(full);
+        if SPECIAL.contains(&text.as_str()) {
+            text.push('\n');
+            for field in fields {
+                text.push_str(&line(&nameless(&field), &self.shown(&field.kind)?)?);
+            }
+            return Ok(text);
+        }
+        let Some(in_go) = self.sources.numbered(&go_type(full)?)? else {
+            // A named list type of Go is a message around a list in protobuf.
+            let [Field { number: 1, kind, .. }] = fields.as_slice() else {
+                bail!("Go has no such struct");
+            };
+            writeln!(text, " list\n 1 Items items {}", self.shown(kind)?)?;
+            return Ok(text);
+        };
+        text.push('\n');
+        ensure!(fields.len() == in_go.len(), "Go has {} fields of {}", in_go.len(), fields.len());
+        for field in fields {
+            let found = in_go.iter().find(|found| found.number == field.number);
+            let found = found.with_context(|| format!("Go lacks field {}", field.number))?;
+            text.push_str(&line(found, &self.shown(&field.kind)?)?);
+        }
+        Ok(text)
+    }
+
+    /// Returns a type as it is written in the table.
+    fn shown(&mut self, kind: &str) -> Result<String> {
+        for prefix in ["[]", "{}"] {
+            if let Some(inner) = kind.strip_prefix(prefix) {
+                return Ok(format!("{prefix}{}", self.shown(inner)?));
+            }
+        }
+        if kind.contains('.') {
+            return self.reach(kind);
+        }
+        ensure!(
+            matches!(kind, "string" | "bytes" | "bool" | "int32" | "int64" | "double"),
+            "the table has no type {kind}"
+        );
+        Ok(kind.to_owned())
+    }
+
+    /// Queues a message for the table, and returns its name there.
+    fn reach(&mut self, full: &str) -> Result<String> {
+        let (package, _) = full.rsplit_once('.').context("a message has a package")?;
+        self.read(package)?;
+        let name = short(full);
+        if self.reached.insert(full.to_owned()) {
+            self.waiting.insert(full.to_owned());
+        }
+        Ok(name)
+    }
+
+    fn read(&mut self, package: &str) -> Result<()> {
+        if !self.packages.insert(package.to_owned()) {
+            return Ok(());
+        }
+        let path = golang::folder(&go_path(package))?.join("generated.proto");
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{} could not be read", path.display()))?;
+        self.known.extend(messages(package, &text)?);
+        Ok(())
+    }
+}
+
+/// Returns a field of a type that is not a struct in JSON, under its protobuf name.
+fn nameless(field: &Field) -> Numbered {
+    let (mut go_name, mut json) = (field.name.clone(), field.name.clone());
+    go_name[..1].make_ascii_uppercase();
+    json[..1].make_ascii_lowercase();
+    Numbered {
+        number: field.number,
+        go_name: if go_name == "String" { "String_".to_owned() } else { go_name },
+        json: Some(json),
+        // A missing schema differs from an empty one.
+        is_pointer: field.kind.ends_with(".JSONSchemaProps"),
+        omitted: Omitted::Never,
+    }
+}
+
+/// Returns the line of a field in the table.
+fn line(field: &Numbered, kind: &str) -> Result<String> {
+    let json = field.json.as_deref().unwrap_or(".");
+    let mut text = format!(" {} {} {json} {kind}", field.number, field.go_name);
+    let is_message = kind.contains('.') && !kind.starts_with(['[', '{']);
+    if field.is_pointer {
+        text.push_str(" pointer");
+    } else if field.omitted == Omitted::Never || field.omitted == Omitted::Empty && is_message {
+        text.push_str(" always");
+    }
+    writeln!(text)?;
+    Ok(text)
+}
+
+/// Parses the messages of one file.
+fn messages(package: &str, text: &str) -> Result<BTreeMap<String, Vec<Field>>> {
+    let mut messages = BTreeMap::new();
+    let mut open: Option<(String, Vec<Field>)> = None;
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("message ") {
+            let name = name.trim_end_matches(" {").trim_end_matches(" {}");
+            open = Some((format!("{package}.{name}"), Vec::new()));
+        } else if line == "}" {
+            // Go encodes fields in the order of their numbers.
+            messages.extend(open.take().map(|(name, mut fields)| {
+                fields.sort_by_key(|field| field.number);
+                (name, fields)
+            }));
+        } else if let Some((name, fields)) = &mut open {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with("//") {
+                continue;
+            }
+            let field = field(package, line).with_context(|| format!("{name}: {line}"))?;
+            fields.push(field);
+        }
+    }
+    Ok(messages)
+}
+
+/// Parses the declaration of a field.
+fn field(package: &str, line: &str) -> Result<Field> {
+    let (declaration, number) =
+        line.trim_end_matches(';').split_once(" = ").context("it has no number")?;
+    let (kind, name) = declaration.rsplit_once(' ').context("it has no name")?;
+    let message = |name: &str| match name.strip_prefix('.') {
+        Some(full) => full.to_owned(),
+        None if name.starts_with(char::is_uppercase) => format!("{package}.{name}"),
+        None => name.to_owned(),
+    };
+    let kind = if let Some(item) = kind.strip_prefix("repeated ") {
+        format!("[]{}", message(item))
+    } else if let Some(item) = kind.strip_prefix("map<string, ") {
+        format!("{{}}{}", message(item.trim_end_matches('>')))
+    } else {
+        message(kind.strip_prefix("optional ").context("it is of no known kind")?)
+    };
+    Ok(Field { name: name.to_owned(), number: number.parse()?, kind })
+}
+
+/// Returns `core.v1.PodSpec` for `k8s.io.api.core.v1.PodSpec`.
+fn short(full: &str) -> String {
+    let parts: Vec<&str> = full.split('.').collect();
+    parts[parts.len().saturating_sub(3)..].join(".")
+}
+
+/// Returns `k8s.io/api/core/v1.PodSpec` for `k8s.io.api.core.v1.PodSpec`.
+fn go_type(full: &str) -> Result<String> {
+    let (package, name) = full.rsplit_once('.').context("it has no package")?;
+    Ok(format!("{}.{name}", go_path(package)))
+}
+
+fn go_path(package: &str) -> String {
+    let rest = package.strip_prefix("k8s.io.").unwrap_or(package);
+    format!("k8s.io/{}", rest.replace('.', "/").replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_one_line_each() {
+        let text = "message Volume {\n  // optional string lie = 9;\n  optional string name = 1;\n\n  \
+                    map<string, .k8s.io.apimachinery.pkg.api.resource.Quantity> limits = 3;\n  \
+                    repeated Other others = 4;\n}\n";
+        let messages = messages("k8s.io.api.core.v1", text).expect("it is such a file");
+        let kinds: Vec<(u32, &str)> = messages["k8s.io.api.core.v1.Volume"]
+            .iter()
+            .map(|field| (field.number, field.kind.as_str()))
+            .collect();
+        let quantities = "{}k8s.io.apimachinery.pkg.api.resource.Quantity";
+        let others = "[]k8s.io.api.core.v1.Other";
+        assert_eq!(kinds, [(1, "string"), (3, quantities), (4, others)]);
+    }
+
+    #[test]
+    fn packages_of_protobuf_are_paths_in_go() {
+        let full = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSON";
+        let path = go_type(full).expect("it has a package");
+        assert_eq!(path, "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON");
+        assert_eq!(short(full), "apiextensions.v1.JSON");
+    }
+}

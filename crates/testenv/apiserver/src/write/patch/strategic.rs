@@ -1,0 +1,238 @@
+//! Strategic merge patches, which kubectl and client-go send for built-in kinds.
+//!
+//! They are merge patches with a schema: lists whose items have keys are merged item by item.
+//! Members with names that start with `$` are directives:
+//!
+//! - `$patch: replace` or `delete`, in a map or in an item of a list;
+//! - `$setElementOrder/L`: the order of the items of the list L;
+//! - `$deleteFromPrimitiveList/L`: values to remove from a list of scalars;
+//! - `$retainKeys`: the members that a map may keep.
+//!
+//! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`golang`]
+//! formats values as Go does, because errors quote the patch. Everything works as in apimachinery's
+//! `StrategicMergePatch`, including its oddities: a new item of a list is added unchanged, with its
+//! nulls and directives.
+//!
+//! Applying a patch consumes it, because errors show what is left of it.
+
+pub(super) mod golang;
+mod lists;
+mod order;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::kinds::PatchPlace;
+
+const DIRECTIVE: &str = "$patch";
+const DELETE: &str = "delete";
+const REPLACE: &str = "replace";
+const MERGE: &str = "merge";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_VALUES: &str = "$deleteFromPrimitiveList";
+const SET_ORDER: &str = "$setElementOrder";
+
+/// Why a patch cannot be applied.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A directive is malformed.
+    Form(&'static str),
+    /// A list contains lists.
+    ListOfLists,
+    /// The patch does not match the object or its type. The real server returns an internal error.
+    Misfit(String),
+    /// The real server panics on this patch and closes the connection. We answer with a 500.
+    Panic,
+}
+
+impl Refusal {
+    const ORDER: Self = Self::Form("invalid patch format of setElementOrder list");
+    const VALUES: Self = Self::Form("invalid patch format of primitive list");
+    const KEYS: Self = Self::Form("invalid patch format of retainKeys");
+
+    fn no_key(item: &Map<String, Value>, key: &str) -> Self {
+        let shown = golang::shown_map(item);
+        Self::Misfit(format!("map: {shown} does not contain declared merge key: {key}"))
+    }
+
+    fn wrong_type(expected: &str, found: &Value) -> Self {
+        let found = golang::type_name(found);
+        Self::Misfit(format!("expected a {expected}, but received a {found}"))
+    }
+
+    fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Self {
+        let (directive, map) = (golang::as_text(directive), golang::shown_map(map));
+        Self::Misfit(format!("unknown patch type: {directive} in map: {map}"))
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Form(why) => Self::bad_request(why),
+            Refusal::ListOfLists => Self::rejected_patch(),
+            Refusal::Misfit(why) => Self::internal(why),
+            Refusal::Panic => Self::internal(
+                "This request caused apiserver to panic. Look in the logs for details.",
+            ),
+        }
+    }
+}
+
+/// Applies a patch to a map of a known type.
+pub(super) fn merge(
+    mut original: Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    place: PatchPlace,
+) -> Result<Map<String, Value>, Refusal> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return match directive.as_str() {
+            Some(REPLACE) => {
+                patch.remove(DIRECTIVE);
+                Ok(patch.clone())
+            }
+            Some(DELETE) => Ok(Map::new()),
+            _ => Err(Refusal::unknown_directive(directive, patch)),
+        };
+    }
+    retain_keys(&mut original, patch)?;
+    let ordered = names(patch, |name| name.starts_with(SET_ORDER));
+    for name in ordered {
+        lists::set_order(&mut original, patch, &name, place)?;
+    }
+    for name in names(patch, |_| true) {
+        let (field, is_deletion) = match deleted_list(&name)? {
+            Some(list) => (list, true),
+            None => (name.as_str(), false),
+        };
+        let change = patch.get_mut(&name).expect("the names are those of the patch");
+        if change.is_null() {
+            original.remove(field);
+            continue;
+        }
+        let merged = match original.remove(field) {
+            Some(held) => merge_field(held, change, field, is_deletion, place)?,
+            None if is_deletion => None,
+            None => as_new(change),
+        };
+        if let Some(merged) = merged {
+            original.insert(field.to_owned(), merged);
+        }
+    }
+    Ok(original)
+}
+
+/// Merges a field that both sides have. Returns `None` if nothing is left of it.
+fn merge_field(
+    held: Value,
+    change: &mut Value,
+    name: &str,
+    is_deletion: bool,
+    place: PatchPlace,
+) -> Result<Option<Value>, Refusal> {
+    match (held, change) {
+        (Value::Object(held), Value::Object(change)) => {
+            let (inside, patching) = place.map(name).map_err(Refusal::Misfit)?;
+            if patching.strategy == REPLACE {
+                return Ok(Some(Value::Object(change.clone())));
+            }
+            merge(held, change, inside).map(Value::Object).map(Some)
+        }
+        (Value::Array(held), Value::Array(change)) => {
+            let (items, patching) = place.list(name).map_err(Refusal::Misfit)?;
+            let merged = if is_deletion {
+                lists::delete(held, change, items, patching.key)?
+            } else if patching.strategy == MERGE {
+                lists::merge(held, change, items, patching.key)?
+            } else {
+                change.clone()
+            };
+            Ok(Some(Value::Array(merged)))
+        }
+        (held, _) if is_deletion => Ok(Some(held)),
+        (_, change) => Ok(as_new(change)),
+    }
+}
+
+/// Returns a value that replaces the old one, or `None` if it is a directive itself.
+fn as_new(change: &mut Value) -> Option<Value> {
+    drop_nulls(change);
+    without_directives(change)
+}
+
+/// Applies `$retainKeys`: removes the members that it does not list. The patch must not set those.
+fn retain_keys(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) -> Result<(), Refusal> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    let Value::Array(keys) = keys else { return Err(Refusal::KEYS) };
+    if keys.iter().any(|key| key.is_object() || key.is_array()) {
+        return Err(Refusal::Panic);
+    }
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let kept = |name: &str| keys.contains(name);
+    let is_directive = |name: &str| name.starts_with(DELETE_VALUES) || name.starts_with(SET_ORDER);
+    let surplus =
+        |(name, value): (&String, &Value)| !value.is_null() && !is_directive(name) && !kept(name);
+    if patch.iter().any(surplus) {
+        return Err(Refusal::KEYS);
+    }
+    original.retain(|name, _| kept(name));
+    Ok(())
+}
+
+/// Returns the name of the list, if the member is a `$deleteFromPrimitiveList` directive.
+fn deleted_list(name: &str) -> Result<Option<&str>, Refusal> {
+    if !name.starts_with(DELETE_VALUES) {
+        return Ok(None);
+    }
+    subject(name, DELETE_VALUES).map(Some).ok_or(Refusal::VALUES)
+}
+
+/// Returns the part after the slash of a directive, or `None` if the name only starts like one.
+fn subject<'a>(name: &'a str, directive: &str) -> Option<&'a str> {
+    name.strip_prefix(directive)?.strip_prefix('/')
+}
+
+fn names(patch: &Map<String, Value>, of: impl Fn(&str) -> bool) -> Vec<String> {
+    patch.keys().filter(|name| of(name)).cloned().collect()
+}
+
+/// Removes members that are null, at any depth.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// Removes all maps that are directives. Returns `None` if the value itself is one.
+fn without_directives(value: &mut Value) -> Option<Value> {
+    match value {
+        Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
+        Value::Object(fields) => {
+            fields.retain(|_, value| match without_directives(value) {
+                Some(kept) => {
+                    *value = kept;
+                    true
+                }
+                None => false,
+            });
+            Some(value.clone())
+        }
+        Value::Array(items) => {
+            Some(Value::Array(items.iter_mut().filter_map(without_directives).collect()))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
