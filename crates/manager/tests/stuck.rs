@@ -38,7 +38,7 @@ impl Process {
     /// Starts it, and waits until it is ready.
     fn start(case: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args(["process", "--exact", "--nocapture"]).env(CASE, case);
+        command.args(["stuck::process", "--exact", "--nocapture"]).env(CASE, case);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("it starts");
         let output = BufReader::new(child.stdout.take().expect("the output is piped"));

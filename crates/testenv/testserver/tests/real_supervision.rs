@@ -41,7 +41,7 @@ async fn nothing_is_left_after_the_process_was_killed() -> TestResult {
     let mut victim = Command::new(env::current_exe()?)
         .args([
             "--exact",
-            "nothing_is_left_after_the_process_was_killed",
+            "real_supervision::nothing_is_left_after_the_process_was_killed",
             "--ignored",
             "--nocapture",
         ])
