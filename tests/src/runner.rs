@@ -103,8 +103,8 @@ fn compare(case: &Case, server: &str, got: &[Value]) {
     if let Some(report) = differences(&expected, got, server) {
         panic!(
             "{area}::{name}: the {server} server does not answer as recorded\n{report}\n  - recorded \
-             from the real server, + got from the {server} one; again with:\n  cargo test -p \
-             windlass-tests --test conformance {server}::{area}::{name}\n"
+             from the real server, + got from the {server} one; again with:\n  cargo xtask \
+             conformance {area}::{name}\n"
         );
     }
 }

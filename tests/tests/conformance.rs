@@ -1,5 +1,5 @@
 //! The conformance suite: every case as two tests, `embedded::<area>::<case>` and
-//! `real::<area>::<case>`.
+//! `real_server::<area>::<case>`.
 //!
 //! The first runs on an embedded server of its own. The second runs on the real server, and is
 //! ignored unless `cargo xtask test --real` runs it. Both are compared with the recording.
@@ -21,7 +21,7 @@ macro_rules! tests_on_the_embedded_server {
 
 macro_rules! tests_on_the_real_server {
     ($($area:ident: [$($name:ident,)*])*) => {
-        mod real {
+        mod real_server {
             $(mod $area {
                 $(#[test]
                 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]

@@ -35,7 +35,7 @@ const FAILOVERS: u32 = 30;
 /// suite, its version, its default roles, its API documents, and that a suspended Job loses its
 /// start time.
 const OUR_VERSION_ALONE: [&str; 5] = [
-    "real::",
+    "real_server::",
     "both_clusters_have_the_same_version",
     "default_roles_are_those_of_the_real_server",
     "kubectl_reads_our_documents_as_those_of_a_real_server",
@@ -154,7 +154,7 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
         Step::new(
             "failovers",
             "the leader of three replicas is killed or paused, many times",
-            [xtask(&["test", "--real", "--test", "failover"])
+            [xtask(&["test", "--real", "failovers_under_load"])
                 .env("WINDLASS_FAILOVERS", &FAILOVERS.to_string())],
         ),
     ];
@@ -192,17 +192,17 @@ fn xtask(arguments: &[&str]) -> CommandLine {
 /// Returns the command for ignored tests of the CLI, which compile everything that an operator
 /// uses.
 fn ignored_of_cli(test: &str) -> CommandLine {
-    let arguments = ["test", "--package", "windlass-cli", "--test", test];
+    let module = format!("{test}::");
+    let arguments = ["test", "--package", "windlass-cli", "--test", "cli", &module];
     CommandLine::new("cargo", &[&arguments[..], &["--", "--ignored", "--nocapture"]].concat())
 }
 
 /// Returns the command for tests that send random requests to the API server; optimized, because
 /// there are so many.
 fn bodies() -> CommandLine {
-    let tests =
-        ["fuzz", "fuzz_protobuf", "strategic"].into_iter().flat_map(|test| ["--test", test]);
-    let arguments = ["test", "--release", "--no-fail-fast", "--package", "windlass-apiserver"];
-    let arguments: Vec<_> = arguments.into_iter().chain(tests).collect();
+    let package = ["--package", "windlass-apiserver", "--test", "apiserver"];
+    let tests = ["--", "fuzz::", "fuzz_protobuf::", "strategic::"];
+    let arguments = [&["test", "--release", "--no-fail-fast"], &package[..], &tests].concat();
     CommandLine::new("cargo", &arguments).env("PROPTEST_CASES", &BODIES.to_string())
 }
 

@@ -17,7 +17,7 @@ use crate::process::{CommandLine, workspace_root};
 
 /// The packages that have tests on a real control plane. Their ignored tests are these, and no
 /// others.
-const REAL_PACKAGES: [&str; 13] = [
+const REAL_PACKAGES: [&str; 14] = [
     "config-restarter",
     "gadget-operator",
     "object-sync",
@@ -30,6 +30,7 @@ const REAL_PACKAGES: [&str; 13] = [
     "windlass-testing",
     "windlass-testserver",
     "windlass-tests",
+    "windlass-webhook",
     "windlass-workloads",
 ];
 
@@ -123,10 +124,10 @@ mod tests {
         let command = command(true, &["some_test"]);
         assert!(command.starts_with("cargo test --workspace --test "));
         assert!(command.ends_with(" some_test -- --ignored"));
-        for program in ["conformance", "election_real", "deployed", "both_clusters"] {
+        for program in ["conformance", "whole", "manager", "deployed", "operator"] {
             assert_eq!(command.matches(&format!(" --test {program} ")).count(), 1, "{program}");
         }
-        assert!(!command.contains("queue_dedup"), "the queue needs no server");
+        assert!(!command.contains("workqueue"), "the queue needs no server");
     }
 
     #[test]
@@ -139,15 +140,48 @@ mod tests {
         }
     }
 
+    /// A test of the real tier in a package that is not listed would never run.
+    #[test]
+    fn packages_with_tests_of_the_real_tier_are_listed() {
+        let workspace = metadata().expect("metadata");
+        for package in &workspace.packages {
+            let is_listed = REAL_PACKAGES.contains(&package.name.as_str());
+            for target in package.targets.iter().filter(|target| target.is_test()) {
+                let folder = target.src_path.parent().expect("a file is in a folder");
+                let has_real_tests = sources(folder.as_std_path()).iter().any(|source| {
+                    source.contains("needs a real kube-apiserver")
+                        || source.contains("on_each_server!(")
+                        || source.contains("on_each_cluster!(")
+                });
+                assert!(is_listed || !has_real_tests, "{}: {}", package.name, target.name);
+            }
+        }
+    }
+
+    /// The texts of all files below a folder.
+    fn sources(folder: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths
+            .flat_map(|path| {
+                if path.is_dir() {
+                    sources(&path)
+                } else {
+                    std::fs::read_to_string(path).into_iter().collect()
+                }
+            })
+            .collect()
+    }
+
     #[test]
     fn program_that_was_named_is_the_only_one() {
         assert_eq!(
-            command(true, &["--test", "kubectl"]),
-            "cargo test --workspace --test kubectl -- --ignored"
+            command(true, &["--test", "whole"]),
+            "cargo test --workspace --test whole -- --ignored"
         );
         assert_eq!(
-            command(true, &["--test", "kubectl", "--", "--nocapture"]),
-            "cargo test --workspace --test kubectl -- --ignored --nocapture"
+            command(true, &["--test", "whole", "--", "--nocapture"]),
+            "cargo test --workspace --test whole -- --ignored --nocapture"
         );
         let plain = command(false, &["some_test", "--", "--nocapture"]);
         assert_eq!(plain, "cargo test --workspace some_test -- --nocapture");

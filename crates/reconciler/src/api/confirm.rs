@@ -34,7 +34,7 @@ impl RunContext {
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use windlass_reconciler::{Action, Error, RunContext};
     /// # async fn reconcile(web: Arc<Deployment>, cx: &RunContext) -> Result<Action, Error> {
-    /// let wanted = web.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    /// let wanted = web.spec.replicas.unwrap_or(1);
     /// let pods = cx.owned::<Pod>()?;
     /// let excess: Vec<_> = pods.iter().skip(wanted as usize).collect();
     /// if !excess.is_empty() {

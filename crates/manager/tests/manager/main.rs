@@ -1,0 +1,21 @@
+//! The tests of the manager that need only its public interface, in one program: one crate to link.
+
+mod clear_errors;
+mod dashboard;
+mod debug_report;
+mod election;
+mod election_faults;
+mod election_real;
+mod failover;
+mod http_auth;
+mod http_listen;
+mod manager;
+mod metrics;
+mod metrics_compare;
+mod otel;
+mod plan;
+mod rights;
+mod story;
+mod stuck;
+mod support;
+mod webhooks;

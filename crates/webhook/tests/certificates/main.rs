@@ -1,6 +1,0 @@
-//! Certificates that an operator makes itself, on the embedded API server.
-
-mod cluster;
-mod rotation;
-mod sharing;
-mod trouble;

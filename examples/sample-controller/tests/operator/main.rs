@@ -1,0 +1,7 @@
+//! The tests of the operator that need only its public interface, in one program: one crate to link.
+
+mod both_clusters;
+mod common;
+mod killed;
+mod scenarios;
+mod story;
