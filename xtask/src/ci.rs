@@ -28,12 +28,12 @@ enum Step {
     Fmt,
     /// rustc and clippy report no lint, in any target.
     Clippy,
-    /// All tests pass: unit, integration and documentation tests.
-    Tests,
     /// The documentation builds without warnings.
     Docs,
     /// The dependency graph is what deny.toml and the crate edges allow.
     Deps,
+    /// All tests pass: unit, integration and documentation tests.
+    Tests,
     /// The website operator is a static binary that runs in an empty root folder as an unprivileged
     /// user.
     Image,
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn all_steps_run_by_default_from_cheap_to_dear() {
-        assert_eq!(names(&Options::default()), ["fmt", "clippy", "tests", "docs", "deps", "image"]);
+        assert_eq!(names(&Options::default()), ["fmt", "clippy", "docs", "deps", "tests", "image"]);
     }
 
     #[test]
