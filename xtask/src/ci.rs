@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn all_steps_run_by_default_from_cheap_to_dear() {
+    fn all_steps_run_by_default_cheapest_first() {
         assert_eq!(names(&Options::default()), ["fmt", "clippy", "docs", "deps", "tests", "image"]);
     }
 

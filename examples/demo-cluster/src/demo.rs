@@ -119,7 +119,7 @@ impl Demo {
         client_of(&self.server)
     }
 
-    /// The server, to look at or to hurt.
+    /// The server, for inspection and faults.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }

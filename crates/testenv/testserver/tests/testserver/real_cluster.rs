@@ -15,13 +15,13 @@ type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 /// Returns the cluster for faults. It has no watch cache for config maps, so that a compaction
 /// takes effect at once.
-async fn hurt_cluster() -> Result<MutexGuard<'static, ControlPlane>, Error> {
-    static HURT: OnceCell<Mutex<ControlPlane>> = OnceCell::const_new();
+async fn fault_cluster() -> Result<MutexGuard<'static, ControlPlane>, Error> {
+    static FAULT_CLUSTER: OnceCell<Mutex<ControlPlane>> = OnceCell::const_new();
     let start = || async {
         let options = ControlPlaneOptions::new().apiserver_flag("--watch-cache-sizes=configmaps#0");
         ControlPlane::start(options).await.map(Mutex::new)
     };
-    Ok(HURT.get_or_try_init(start).await?.lock().await)
+    Ok(FAULT_CLUSTER.get_or_try_init(start).await?.lock().await)
 }
 
 fn config_maps(cluster: &ControlPlane) -> Result<Api<ConfigMap>, Error> {
@@ -107,7 +107,7 @@ async fn kubeconfig_leads_to_the_cluster() -> TestResult {
 #[tokio::test]
 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn data_survives_the_end_of_the_api_server() -> TestResult {
-    let cluster = hurt_cluster().await?;
+    let cluster = fault_cluster().await?;
     let before = create(&cluster, "survives-apiserver").await?;
 
     cluster.kill_apiserver()?;
@@ -125,7 +125,7 @@ async fn data_survives_the_end_of_the_api_server() -> TestResult {
 #[tokio::test]
 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn data_survives_the_end_of_etcd() -> TestResult {
-    let cluster = hurt_cluster().await?;
+    let cluster = fault_cluster().await?;
     let before = create(&cluster, "survives-etcd").await?;
 
     cluster.kill_etcd()?;
@@ -144,7 +144,7 @@ async fn data_survives_the_end_of_etcd() -> TestResult {
 #[tokio::test]
 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn paused_server_answers_when_it_goes_on() -> TestResult {
-    let cluster = hurt_cluster().await?;
+    let cluster = fault_cluster().await?;
     cluster.pause_apiserver()?;
     let answer = get(&cluster, "/version");
     let resume = async {
@@ -164,7 +164,7 @@ async fn paused_server_answers_when_it_goes_on() -> TestResult {
 #[tokio::test]
 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn restore_takes_versions_and_objects_back() -> TestResult {
-    let cluster = hurt_cluster().await?;
+    let cluster = fault_cluster().await?;
     create(&cluster, "before-snapshot").await?;
     // Read before the snapshot, because the server itself writes something now and then.
     let before_snapshot = version(&cluster).await?;
@@ -190,7 +190,7 @@ async fn restore_takes_versions_and_objects_back() -> TestResult {
 #[tokio::test]
 #[ignore = "needs a real kube-apiserver: run `cargo xtask test --real`"]
 async fn watch_from_before_a_compaction_is_told_that_it_is_gone() -> TestResult {
-    let cluster = hurt_cluster().await?;
+    let cluster = fault_cluster().await?;
     let old = version(&cluster).await?;
     // The newest change remains; only what precedes it is gone.
     create(&cluster, "compacted").await?;
