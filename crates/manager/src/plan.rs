@@ -91,6 +91,8 @@ impl Manager {
 async fn plan(manager: Manager) -> Result<OperatorPlan, ManagerError> {
     let recorder = PlanRecorder::new();
     let planned = plan_parts(manager, &recorder).await;
+    // A controller that has failed ends the others, also in the middle of a write.
+    recorder.wait_for_check().await;
     // Whatever failed because of that.
     recorder.ignored().map_or(planned, |ignored| Err(ignored.into()))
 }

@@ -18,6 +18,7 @@
 mod client;
 mod difference;
 mod dry_run;
+mod metadata;
 mod request;
 mod text;
 

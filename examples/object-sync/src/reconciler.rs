@@ -46,9 +46,12 @@ pub fn operator() -> (ControllerBuilder<ResourceSync>, Finalized<ResourceSync, S
 }
 
 impl Finalize<ResourceSync> for Syncs {
-    async fn reconcile(&self, sync: Arc<ResourceSync>, cx: &RunContext) -> Result<Action, Error> {
-        let sync = status::note_target(sync, cx).await?;
-        match self.make_target(&sync, cx).await {
+    async fn reconcile(
+        &self,
+        mut sync: Arc<ResourceSync>,
+        cx: &RunContext,
+    ) -> Result<Action, Error> {
+        match self.make_target(&mut sync, cx).await {
             Ok(done) => {
                 let synced = READY.yes("Synced", "the target is up to date");
                 status::write_synced(&sync, synced, cx).await?;
@@ -94,10 +97,11 @@ impl Finalize<ResourceSync> for Syncs {
 }
 
 impl Syncs {
-    /// Makes the target as it should be, and deletes one that the sync had before.
+    /// Makes the target as it should be, and deletes one that the sync had before. The sync is as it
+    /// is after the target was noted.
     async fn make_target(
         &self,
-        sync: &ResourceSync,
+        sync: &mut Arc<ResourceSync>,
         cx: &RunContext,
     ) -> Result<ChildrenReport, Error> {
         let spec = &sync.spec;
@@ -109,6 +113,8 @@ impl Syncs {
         };
         let source = serde_json::to_value(&*source)?;
         let target = mapping::target(&spec.target, &spec.mappings, &source)?;
+        // Not earlier: a kind that nothing can be made of takes no room in the list.
+        *sync = status::note_target(Arc::clone(sync), cx).await?;
         // It gets an owner reference to the sync. An object that belongs to somebody else is
         // refused, and so is a cluster-scoped one, which cannot have such an owner.
         let children = self.with_older_targets(sync, cx).await?.apply_of(&target_kind, target);

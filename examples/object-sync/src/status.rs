@@ -9,7 +9,7 @@ use windlass::prelude::*;
 use windlass::reconciler::{ConditionType, OwnershipError, set_conditions};
 
 use crate::mapping::MappingError;
-use crate::sync::ResourceSync;
+use crate::sync::{ResourceSync, TARGETS_MAX};
 
 /// Whether the target is as it should be.
 pub const READY: ConditionType = ConditionType::new("Ready");
@@ -36,6 +36,14 @@ pub struct TargetInvalid {
     pub fields: String,
 }
 
+/// No more targets can be noted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there may be targets of {TARGETS_MAX} kinds already, and no other kind is begun: refer to one \
+     of them until it is synced, which deletes the others"
+)]
+pub struct TooManyKinds;
+
 /// The reason in the condition, and how the run ends.
 ///
 /// An error that only a change can mend is not retried: the kinds of the source and of the target
@@ -48,6 +56,8 @@ pub fn judge(error: Error) -> (&'static str, Result<Action, Error>) {
         ("InvalidMapping", Err(error.terminal()))
     } else if cause.is::<TargetInvalid>() {
         ("TargetInvalid", Err(error))
+    } else if cause.is::<TooManyKinds>() {
+        ("TooManyKinds", Err(error.terminal()))
     } else if cause.is::<OwnershipError>() {
         ("TargetRefused", Err(error.terminal()))
     } else if is_unknown_kind(&error) {
@@ -80,7 +90,7 @@ pub fn without_values(error: Error) -> Error {
 /// Returns the sync as it is then.
 ///
 /// # Errors
-/// Returns the error of the server.
+/// Returns the error of the server, or [`TooManyKinds`].
 pub async fn note_target(
     sync: Arc<ResourceSync>,
     cx: &RunContext,
@@ -89,6 +99,9 @@ pub async fn note_target(
     let (target, targets) = (&sync.spec.target, &mut new.status.get_or_insert_default().targets);
     if targets.iter().any(|noted| noted.is_same_kind(target)) {
         return Ok(sync);
+    }
+    if targets.len() >= TARGETS_MAX {
+        return Err(TooManyKinds.into());
     }
     targets.push(target.clone());
     Ok(Arc::new(cx.live().update_status(&sync, &new).await?))

@@ -17,6 +17,9 @@ pub const DISABLE_TARGET_DELETION: &str = "sync.example.com/disable-target-delet
 /// yet.
 pub const FORCE_DELETE: &str = "sync.example.com/force-delete";
 
+/// How many kinds of targets are noted.
+pub const TARGETS_MAX: usize = 16;
+
 /// A target that is kept equal to a source.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -88,7 +91,7 @@ pub struct ResourceSyncStatus {
     /// The targets that may have been made, one of each kind. A target is noted before it is made,
     /// and the others are forgotten when they are deleted.
     #[serde(default)]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = TARGETS_MAX))]
     pub targets: Vec<Reference>,
 }
 

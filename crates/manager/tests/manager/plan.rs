@@ -1,10 +1,11 @@
 //! `--plan`: what an operator would do to a cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
@@ -16,8 +17,9 @@ use windlass_informer::ClientStack;
 use windlass_manager::{Manager, ManagerError, Options, PlanFormat, TaskContext};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, InPlan, Reconcile, RunContext, install_crd,
+    reconcile_fn,
 };
-use windlass_testserver::apiserver::ApiServer;
+use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
 /// Labels every `ConfigMap`, or fails.
 struct Labeler {
@@ -171,4 +173,36 @@ async fn definition_that_is_not_installed_is_named() {
     let error = manager(&server).install(definition("new")).plan().await.expect_err("missing");
     let error = error.to_string();
     assert!(error.contains("shops.example.com is not installed"), "{error}");
+}
+
+/// The second controller fails while a write of the first is under way: the answer says too late
+/// that the server has made it.
+#[tokio::test(start_paused = true)]
+async fn write_that_is_under_way_when_another_controller_fails_is_checked() {
+    let (server, _) = server().await;
+    let forbidden = Fault::Fail { code: 403, retry_after: None };
+    server.faults().add(FaultRule::new(forbidden).resource("secrets"));
+    let own = server.clone();
+    let careless = service_fn(move |mut request: Request<Body>| {
+        let uri = request.uri().to_string().replace("dryRun=All", "");
+        *request.uri_mut() = uri.parse().expect("a URI");
+        let (own, is_write) = (own.clone(), request.method() == "PATCH");
+        async move {
+            let answer = own.service().oneshot(request).await;
+            if is_write {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+            }
+            answer
+        }
+    });
+    let secrets = Controller::of(windlass_reconciler::Watch::<Secret>::new()).name("secrets");
+    let never = reconcile_fn(async |_: Arc<Secret>, _: &RunContext| Ok(Action::Done));
+    let planned = Manager::new(Options::default().without_http())
+        .without_logs()
+        .connect(move |stack| Ok(stack.around(careless.clone(), "default")))
+        .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: false })
+        .controller(secrets.in_plan(InPlan::Run).sync_timeout(Duration::from_secs(10)), never);
+    let error = planned.plan().await.expect_err("the plan stops");
+    let ManagerError::DryRunIgnored(ignored) = error else { panic!("{error}") };
+    assert_eq!(ignored.request, "patch configmaps default/one");
 }

@@ -231,7 +231,7 @@ impl<'a> Children<'a> {
         for Wanted { resource, key, body } in &wanted {
             let is_match =
                 |one: &&Present| is_same(&one.resource, resource) && one.head.key() == key;
-            let listed = present.iter().find(is_match).map(|present| present.head.uid());
+            let listed = present.iter().find(is_match).map(|present| &present.head);
             let access = access(resource);
             let applied = access.apply_owned(key, body.clone(), &owner.owner, listed).await?;
             let was_there = present.iter().any(|present| present.is(resource, &applied.head));

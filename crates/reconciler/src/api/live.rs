@@ -21,7 +21,6 @@ use std::marker::PhantomData;
 use kube::api::ListParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use windlass_indexer::ObjectKey;
 use windlass_informer::{Resource, StaticResource};
 
@@ -134,23 +133,19 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// Returns the error of the server. If the list takes so long that the server has forgotten its
+    /// Returns the error of the server, or an error that names an object that cannot be decoded, or
+    /// of which `T` has more than 100 nested levels. If the list takes so long that the server has forgotten its
     /// version, that is a 410, and the list has to be started again.
     pub async fn list(
         self,
         namespace: Option<&str>,
         parameters: &ListParams,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>, Error>
+    where
+        T: Send,
+    {
         let access = self.access();
-        let (version, kind) = (access.resource.api_version(), access.resource.kind());
-        let convert = |mut item: Value| {
-            // The items of built-in kinds do not say what they are.
-            if let Some(fields) = item.as_object_mut() {
-                fields.entry("apiVersion").or_insert_with(|| version.as_str().into());
-                fields.entry("kind").or_insert_with(|| kind.into());
-            }
-            serde_json::from_value(item).map_err(|error| access.not_valid(&error))
-        };
+        let convert = |item: &str| access.decode_item(item);
         access.list(namespace, parameters.clone(), JSON, convert).await
     }
 

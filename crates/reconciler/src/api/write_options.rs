@@ -88,7 +88,9 @@ impl<'a> WriteOptions<'a> {
         Self { validation: Some(validation), ..self }
     }
 
-    /// What a delete does to the objects that the deleted one owns. Default: the server's.
+    /// What a delete does to the objects that the deleted one owns. Default: the server's. Use
+    /// [`Propagation::Orphan`] only with servers that are known to honour it: one that ignores it
+    /// deletes them, and nothing says so in time.
     pub fn propagation(self, propagation: Propagation) -> Self {
         Self { propagation: Some(propagation), ..self }
     }
@@ -99,7 +101,8 @@ impl<'a> WriteOptions<'a> {
     }
 
     /// Deletes an object only in the version that was passed. If somebody has written it since
-    /// then, that is a conflict. Default: it is deleted in any version.
+    /// then, that is a conflict. Default: it is deleted in any version. A server that ignores this
+    /// goes unnoticed; one that ignores the uid does not.
     pub fn same_version(self) -> Self {
         Self { is_version_bound: true, ..self }
     }

@@ -26,6 +26,7 @@ use windlass_informer::client::{RequestInfo, RequestTarget};
 
 use super::difference::field_changes;
 use super::dry_run::{Answer, DryRun, DryRunIgnored, OldObject, is_asked_for};
+use super::metadata::Metadata;
 use super::request::{PlanRequest, Write, WriteKind};
 use super::{Effect, PlannedWrite};
 
@@ -38,6 +39,12 @@ use super::{Effect, PlannedWrite};
 /// - After each dry run it checks that the server has stored nothing. If the server has ignored
 ///   `dryRun`, the write fails with [`DryRunIgnored`], and every later one, too: see
 ///   [`ignored`](Self::ignored).
+/// - If the answer to a dry run is lost, or is an error of the server (5xx), it looks at the object.
+///   If that is not as it was, or cannot be read, this counts as ignored, too.
+///
+/// The client must not repeat writes by itself, as kube's own does after a 503 or a 504
+/// (`Config::default_retry`): a write that is made twice changes nothing the second time, which is
+/// what a dry run looks like.
 ///
 /// [`Controller::plan`](crate::Controller::plan) has one for each run. Alone, it shows what other
 /// code would write:
@@ -91,10 +98,6 @@ struct CannotPlan(RequestInfo);
 )]
 struct IssuesCredential(RequestInfo);
 
-/// Marks a request that another recorder has made a dry run of.
-#[derive(Clone, Copy)]
-struct Planned;
-
 impl PlanRecorder {
     /// A recorder that has noted nothing yet.
     pub fn new() -> Self {
@@ -137,8 +140,12 @@ impl PlanRecorder {
         &self.gate.stop
     }
 
-    /// Waits until the write of a run that was cancelled is checked.
-    pub(crate) async fn wait_for_check(&self) {
+    /// Waits until the write that is under way is checked. A write is sent and checked to the end,
+    /// even if nobody waits for its answer any more: call this before [`ignored`](Self::ignored).
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing.
+    pub async fn wait_for_check(&self) {
         drop(self.gate.turn.lock().await);
     }
 
@@ -149,9 +156,6 @@ impl PlanRecorder {
     }
 
     async fn send(self, inner: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
-        if request.extensions().get::<Planned>().is_some() {
-            return Ok(inner.send(request).await?);
-        }
         let info = RequestInfo::of(&request);
         match PlanRequest::of(&request) {
             None => Err(CannotPlan(info).into()),
@@ -183,10 +187,9 @@ impl PlanRecorder {
         info: RequestInfo,
         write: Write,
     ) -> Result<Response<Body>, BoxError> {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let is_asked_for = is_asked_for(&parts, &body);
-        parts.extensions.insert(Planned);
         let (kind, target) = (write.kind, write.target.clone());
         let sent = DryRun { inner, info, write, parts, body }.send().await;
         let answer = sent.inspect_err(|error| {
@@ -197,7 +200,7 @@ impl PlanRecorder {
             }
         })?;
         if !is_asked_for && answer.parts.status.is_success() {
-            let key = target.key().or_else(|| created_key(&target, &answer.object));
+            let key = target.key().or_else(|| created_key(&target, &answer.metadata));
             if let Some(effect) = effect_of(&answer, kind, &target) {
                 self.note(target, key, effect);
             }
@@ -240,11 +243,11 @@ fn effect_of(answer: &Answer, kind: WriteKind, target: &RequestTarget) -> Option
         }
         (OldObject::Object(old), WriteKind::Create | WriteKind::Change) => {
             let is_secret = target.group.is_empty() && target.plural == "secrets";
-            let fields = field_changes(old, &answer.object, is_secret);
-            if fields.is_empty() {
-                return None;
+            match field_changes(&old.json, &answer.body, is_secret) {
+                Ok(fields) if fields.is_empty() => return None,
+                Ok(fields) => Effect::Change { fields },
+                Err(error) => Effect::Unknown { reason: error.to_string() },
             }
-            Effect::Change { fields }
         }
         (OldObject::NotRead | OldObject::Missing, _) => Effect::Create,
     })
@@ -252,11 +255,7 @@ fn effect_of(answer: &Answer, kind: WriteKind, target: &RequestTarget) -> Option
 
 /// The key of an object that was created, unless the server has made up its name: that differs each
 /// time.
-fn created_key(target: &RequestTarget, object: &Value) -> Option<ObjectKey> {
-    let metadata = &object["metadata"];
-    if metadata["generateName"].is_string() {
-        return None;
-    }
-    let name = metadata["name"].as_str()?;
+fn created_key(target: &RequestTarget, object: &Metadata) -> Option<ObjectKey> {
+    let name = object.name.as_deref().filter(|_| !object.has_generated_name)?;
     Some(KeyRef::new(target.namespace.as_deref(), name).into())
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use windlass_nesting::{SHALLOW_MAX, StackError, depth, from_slice, with_stack_for};
 
 use super::FieldChange;
 use crate::objects::SERVER_METADATA;
@@ -13,13 +14,35 @@ const LIST_KEYS: [&str; 3] = ["name", "type", "key"];
 /// What is shown instead of the content of a Secret.
 const HIDDEN: &str = "(hidden)";
 
+/// What is shown instead of a value that could not be dropped on any thread.
+const DEEP: &str = "(nested too deeply to be shown)";
+
 /// The annotation in which `kubectl apply` keeps the whole object, a Secret's content included.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields in which two states of an object differ, in the order of their paths. Fields that
 /// only the server or kubectl writes are left out. If `is_secret`, values of the data are not
 /// shown.
-pub(super) fn field_changes(old: &Value, new: &Value, is_secret: bool) -> Vec<FieldChange> {
+///
+/// # Errors
+/// Returns an error if there is no stack for objects of this depth.
+pub(super) fn field_changes(
+    old: &[u8],
+    new: &[u8],
+    is_secret: bool,
+) -> Result<Vec<FieldChange>, StackError> {
+    with_stack_for(depth(old).max(depth(new)), || {
+        let object = |json| from_slice(json).unwrap_or_default();
+        let mut changes = changes_between(&object(old), &object(new), is_secret);
+        for change in &mut changes {
+            leave_out_deep(change);
+        }
+        changes
+    })
+}
+
+/// The same, on a thread whose stack is large enough.
+fn changes_between(old: &Value, new: &Value, is_secret: bool) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     let (old, new) = (without_server_fields(old), without_server_fields(new));
     compare(String::new(), Some(&old), Some(&new), &mut changes);
@@ -123,6 +146,15 @@ fn hide(change: &mut FieldChange) {
     }
 }
 
+/// Replaces the values of a change that are nested deeply.
+fn leave_out_deep(change: &mut FieldChange) {
+    for value in [&mut change.old, &mut change.new].into_iter().flatten() {
+        if depth(value.to_string().as_bytes()) > SHALLOW_MAX {
+            *value = DEEP.into();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -130,7 +162,9 @@ mod tests {
     use super::*;
 
     fn shown(old: &Value, new: &Value, is_secret: bool) -> Vec<String> {
-        field_changes(old, new, is_secret).iter().map(ToString::to_string).collect()
+        let (old, new) = (old.to_string(), new.to_string());
+        let changes = field_changes(old.as_bytes(), new.as_bytes(), is_secret);
+        changes.expect("a stack").iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -430,6 +430,33 @@ async fn retired_kind_is_listed_once_and_deleted_by_each_owner(cluster: TestServ
     secrets.get("foreign").await.expect("nobody's is not deleted");
 }
 
+on_each_server!(leftover_that_waits_for_its_finalizers_is_not_read_by_every_run);
+async fn leftover_that_waits_for_its_finalizers_is_not_read_by_every_run(cluster: TestServer) {
+    let namespace = cluster.namespace("children").await.expect("a namespace");
+    make(&cluster, &namespace, &[], &["held"]).await.expect("everything goes");
+    let secrets = secrets(&cluster, &namespace);
+    let held = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/held"]}}));
+    secrets.patch("held", &PatchParams::default(), &held).await.expect("patched");
+
+    let (client, sent) = noting(&cluster.client().expect("a client"));
+    let retire =
+        move |builder: ControllerBuilder<ConfigMap>| builder.retires::<Secret>().client(client);
+    in_a_run(&cluster, &namespace, retire, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            for _ in 0..4 {
+                cx.children(&owner).prune().await?;
+            }
+            Ok::<(), Error>(())
+        })
+    })
+    .await
+    .expect("everything goes");
+    let about = taken(&sent).into_iter().filter(|line| line.ends_with(" held"));
+    assert_eq!(about.collect::<Vec<_>>(), ["GET held", "DELETE held", "GET held"]);
+    let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    secrets.patch("held", &PatchParams::default(), &released).await.expect("patched");
+}
+
 on_each_server!(leftover_that_changed_hands_after_it_was_listed_is_not_deleted);
 /// The list is only where to look: somebody has taken the object over since then.
 async fn leftover_that_changed_hands_after_it_was_listed_is_not_deleted(cluster: TestServer) {

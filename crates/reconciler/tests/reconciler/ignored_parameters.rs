@@ -4,15 +4,24 @@
 //! | parameter | if it is ignored |
 //! |---|---|
 //! | `limit` | everything comes at once |
-//! | `continue` | the first page comes again: everything is asked for at once |
+//! | `continue` | objects come again, or empty pages without end: everything is asked for at once |
 //! | `labelSelector`, `fieldSelector` | objects that are not selected are dropped |
 //! | `fieldManager` | an apply is refused, other writes have another manager |
 //! | `force` | the conflict is an error, and the field stays as it is |
 //! | `fieldValidation` | unknown fields are dropped, as servers before 1.25 do |
 //! | `dryRun` | the write is noticed, and is an error |
+//! | `preconditions.uid` of a deletion | if another object was deleted, the answer shows it: an error |
+//! | `preconditions.resourceVersion` of a deletion | not noticed: a newer version may be deleted |
+//! | both of an eviction | not noticed: the answer does not say what was evicted |
+//! | `propagationPolicy` | not noticed in time: dependents go as the server has it |
+//! | `gracePeriodSeconds` | a pod has the time of its spec |
+//! | `metadata.uid` of an apply | the answer shows it: see `taken_names.rs` |
+//! | `metadata.resourceVersion` of an apply | see `taken_names.rs` |
+//! | `metadata.resourceVersion` of a patch | not noticed: only the fields that differ are written |
 //! | `watch`, `resourceVersion` and others of informers | see `crates/informer/tests/faults.rs` |
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -24,7 +33,8 @@ use tokio::sync::mpsc;
 use tower::service_fn;
 use windlass_indexer::ObjectKey;
 use windlass_reconciler::{
-    Action, ApplyConflict, DryRunIgnored, Error, FieldValidation, RunContext, WriteOptions,
+    Action, ApplyConflict, DryRunIgnored, Error, FieldValidation, Propagation, RunContext,
+    WriteOptions,
 };
 use windlass_testserver::TestServer;
 
@@ -43,10 +53,12 @@ fn ignoring(client: &Client, parameter: &'static str) -> Client {
             let query: Vec<_> = query.filter(is_known).collect();
             let uri = format!("{}?{}", parts.uri.path(), query.join("&"));
             parts.uri = uri.parse().expect("a URI");
-            if parts.method == "DELETE" {
-                let mut options: Value = serde_json::from_slice(&body).unwrap_or_default();
-                options[parameter].take();
-                body = options.to_string().into();
+            let (parent, field) = parameter.rsplit_once('.').unwrap_or(("", parameter));
+            let parent = format!("{}{}", if parent.is_empty() { "" } else { "/" }, parent);
+            let mut json: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let fields = json.pointer_mut(&parent).and_then(Value::as_object_mut);
+            if fields.is_some_and(|fields| fields.remove(field).is_some()) {
+                body = json.to_string().into();
             }
             inner.send(Request::from_parts(parts, Body::from(body))).await
         }
@@ -107,6 +119,43 @@ async fn does_it(parameter: &str, cx: &RunContext) -> Result<String, Error> {
             let words = results.iter().map(|one| one.as_ref().err().map_or("done ", noticed));
             words.collect::<String>().trim().to_owned()
         }
+        "preconditions.uid" => {
+            let one = live.get(&ObjectKey::namespaced("default", "web-1")).await?;
+            let old = one.unwrap_or_default();
+            live.delete(&old).await?;
+            live.create(&config_map("web-1")).await?;
+            match live.delete(&old).await {
+                Ok(()) => "done".to_owned(),
+                Err(error) if error.to_string().contains("has deleted another ConfigMap") => {
+                    "noticed".to_owned()
+                }
+                Err(error) => error.to_string(),
+            }
+        }
+        "metadata.resourceVersion" => {
+            let old = live.get(&ObjectKey::namespaced("default", "web-1")).await?;
+            let old = old.unwrap_or_default();
+            let with = |field: &str| {
+                let mut new = old.clone();
+                new.data.get_or_insert_default().insert(field.to_owned(), "yes".to_owned());
+                new
+            };
+            live.update(&old, &with("theirs")).await?;
+            match live.update(&old, &with("ours")).await {
+                Ok(new) if new.data.as_ref().is_some_and(|data| data.contains_key("theirs")) => {
+                    "both are there".to_owned()
+                }
+                Ok(_) => "theirs is gone".to_owned(),
+                Err(error) => format!("{:?}", error.class()),
+            }
+        }
+        "preconditions.resourceVersion" | "propagationPolicy" | "gracePeriodSeconds" => {
+            let options = WriteOptions::new().same_version().grace_period(1);
+            let options = options.propagation(Propagation::Foreground);
+            let one = live.get(&ObjectKey::namespaced("default", "web-1")).await?;
+            live.with(options).delete(&one.unwrap_or_default()).await?;
+            "done".to_owned()
+        }
         other => panic!("{other} is not sent"),
     })
 }
@@ -159,6 +208,11 @@ async fn parameter_that_a_server_ignores_is_done_here_or_noticed() {
         ("force", "applied", "conflict"),
         ("fieldValidation", "written", "written"),
         ("dryRun", "done done done", "noticed noticed noticed"),
+        ("preconditions.uid", "done", "noticed"),
+        ("preconditions.resourceVersion", "done", "done"),
+        ("propagationPolicy", "done", "done"),
+        ("gracePeriodSeconds", "done", "done"),
+        ("metadata.resourceVersion", "Conflict", "both are there"),
     ] {
         let (outcome, _) = self::outcome(parameter, false).await;
         assert_eq!(outcome, known, "{parameter} is known");
@@ -174,4 +228,91 @@ async fn parameter_that_a_server_ignores_is_done_here_or_noticed() {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let data = maps.get("web-1").await.expect("it is there").data.unwrap_or_default();
     assert_eq!(data["shared"], "theirs");
+}
+
+/// How a server that ignores `continue` goes on after the first page.
+#[derive(Clone, Copy, Debug)]
+enum Pages {
+    /// Any objects but the first, in another order each time.
+    Shuffled,
+    /// None, and each time another token.
+    Empty,
+    /// One list that says that it goes on, whatever is asked for.
+    Endless,
+}
+
+/// A client of such a server. After many requests it says so by an error.
+fn paging(client: &Client, pages: Pages) -> Client {
+    const ENOUGH: usize = 1_000;
+    let (inner, requests) = (client.clone(), Arc::<AtomicUsize>::default());
+    let service = service_fn(move |request: Request<Body>| {
+        let (inner, number) = (inner.clone(), requests.fetch_add(1, Ordering::Relaxed));
+        async move {
+            let (mut parts, body) = request.into_parts();
+            let query = parts.uri.query().unwrap_or_default();
+            let (is_limited, is_next) = (query.contains("limit="), query.contains("continue="));
+            if number > ENOUGH {
+                parts.uri = "/no-end".parse().expect("a URI");
+            } else {
+                parts.uri = parts.uri.path().parse().expect("a URI");
+            }
+            let (head, body) = inner.send(Request::from_parts(parts, body)).await?.into_parts();
+            let mut list: Value = serde_json::from_slice(&body.collect_bytes().await?)?;
+            if let Some(items) = list["items"].as_array_mut() {
+                let is_cut = is_limited && !matches!(pages, Pages::Endless);
+                match pages {
+                    Pages::Shuffled if is_cut && is_next => {
+                        items.remove(0);
+                        let count = items.len();
+                        items.rotate_left(number % count);
+                        items.truncate(2);
+                    }
+                    Pages::Shuffled if is_cut => items.truncate(2),
+                    Pages::Empty if is_cut => items.clear(),
+                    _ => {}
+                }
+                if is_cut || matches!(pages, Pages::Endless) {
+                    list["metadata"]["continue"] = format!("page-{number}").into();
+                }
+            }
+            let body = Body::from(list.to_string().into_bytes());
+            Ok::<_, tower::BoxError>(http::Response::from_parts(head, body))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn list_ends_whatever_a_server_sends_as_the_next_page() {
+    for pages in [Pages::Shuffled, Pages::Empty, Pages::Endless] {
+        let cluster = TestServer::embedded();
+        let client = cluster.client().expect("a client");
+        for name in ["a", "b", "c", "d"] {
+            create(&client, name).await;
+        }
+        let (said, mut outcomes) = mpsc::channel(10);
+        let reconciler = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
+            let said = said.clone();
+            Box::pin(async move {
+                if map.metadata.name.as_deref() == Some("a") {
+                    let two = ListParams::default().limit(2);
+                    let outcome = cx.live::<ConfigMap>().list(Some("default"), &two).await;
+                    let _ = said.send(outcome).await;
+                }
+                Ok(Action::Done)
+            })
+        });
+        let server = paging(&client, pages);
+        let running = stage::run_with(client, |builder| builder.client(server), reconciler);
+        let outcome = outcomes.recv().await.expect("a run");
+        running.end().await.expect("it stops");
+        if matches!(pages, Pages::Endless) {
+            let error = outcome.expect_err("it has no end").to_string();
+            assert!(error.contains("never ends a list of configmaps"), "{error}");
+            continue;
+        }
+        let maps = outcome.unwrap_or_else(|error| panic!("{pages:?}: {error}"));
+        let names = maps.into_iter().filter_map(|map| map.metadata.name);
+        assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "d"], "{pages:?}");
+    }
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace};
-use kube::ResourceExt as _;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ObjectMeta;
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{GroupVersionKind, ObjectMeta, PartialObjectMeta};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use windlass_indexer::ObjectKey;
+use windlass_informer::Resource;
 use windlass_reconciler::{Action, Class, Error, RunContext};
 use windlass_testserver::{TestServer, on_each_server};
 
@@ -509,4 +510,51 @@ async fn apply_owned(cx: &RunContext) -> Result<String, Error> {
     live.create(&config_map("not-ours")).await?;
     let refused = live.apply_owned(config_map("not-ours"), &owner).await;
     Ok(refused.expect_err("it is somebody else's").to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_is_nested_deeply_does_not_keep_others_from_being_listed() {
+    let cluster = TestServer::embedded();
+    let client = cluster.client().expect("a client");
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = serde_json::from_value(json!({
+        "metadata": {"name": "shops.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "shops", "kind": "Shop"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": open},
+            }],
+        },
+    }));
+    windlass_reconciler::install_crd(&client, &definition.expect("a definition"))
+        .await
+        .expect("installed");
+    for (name, levels) in [("deep", 2_000), ("plain", 3)] {
+        let nested = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let shop = format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Shop","spec":{nested},
+                "metadata":{{"name":"{name}","labels":{{"app":"web"}}}}}}"#
+        );
+        let path = "/apis/example.com/v1/namespaces/default/shops";
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(shop.into_bytes()).expect("a request");
+        client.request_text(request).await.expect("created");
+    }
+    create(&client, "the-run").await;
+    let (names, error) =
+        within_a_run(&cluster, |cx| Box::pin(list_shops(cx))).await.expect("a list");
+    assert_eq!(names, ["deep", "plain"]);
+    assert!(error.contains("the Shop default/deep is nested too deeply"), "{error}");
+}
+
+async fn list_shops(cx: &RunContext) -> Result<(Vec<String>, String), Error> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Shop"));
+    let (shops, all) = (Resource::new(&kind, true), ListParams::default());
+    let selected = all.clone().labels("app=web").fields("metadata.namespace=default");
+    // A type that does not have the field.
+    let heads = cx.live_of::<PartialObjectMeta<DynamicObject>>(&shops);
+    let names = heads.list(None, &selected).await?.iter().map(ResourceExt::name_any).collect();
+    let whole = cx.live_of::<DynamicObject>(&shops).list(None, &all).await;
+    Ok((names, whole.expect_err("it cannot be a value").to_string()))
 }

@@ -451,3 +451,188 @@ async fn write_of_an_object_that_cannot_be_read_is_not_sent() {
     maps.delete("one", &DeleteParams::default()).await.expect_err("unreadable");
     assert_eq!(writes.load(Ordering::Relaxed), 0);
 }
+
+/// How the answer to a write does not come.
+#[derive(Clone, Copy, Debug)]
+enum Lost {
+    Connection,
+    /// A proxy gives up.
+    Status(u16),
+}
+
+/// A client whose writes are made, and not answered.
+fn unanswered(client: &Client, lost: Lost) -> Client {
+    let inner = client.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        let (inner, is_read) = (inner.clone(), request.method() == "GET");
+        async move {
+            let mut answer = inner.send(request).await?;
+            if !is_read {
+                let Lost::Status(code) = lost else {
+                    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                    return Err(kube::Error::Service(reset.into()));
+                };
+                *answer.status_mut() = http::StatusCode::from_u16(code).expect("a code");
+                *answer.body_mut() = Body::from(b"no upstream".to_vec());
+            }
+            Ok(answer)
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn write_whose_answer_is_lost_stops_the_plan_if_the_server_has_made_it() {
+    for lost in [Lost::Connection, Lost::Status(502), Lost::Status(504)] {
+        for (write, _) in writes() {
+            let cluster = TestServer::embedded();
+            let client = cluster.client().expect("a client");
+            set_up(&client, "default").await;
+            let (inner, sent) = careless(&client);
+            let recorder = PlanRecorder::new();
+            let planning = recorder.client(unanswered(&inner, lost));
+
+            let error = send(&planning, "default", &write).await.expect_err("no answer");
+            assert!(ignored(&error).is_some(), "{write:?} {lost:?}: {error}");
+            let later = ("POST", "/api/v1/namespaces/default/configmaps", JSON, config_map("late"));
+            let error = send(&planning, "default", &later).await.expect_err("the plan has stopped");
+            assert!(ignored(&error).is_some(), "{error}");
+            assert_eq!(sent.load(Ordering::Relaxed), 1, "{write:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lost_answer_alone_fails_one_write_and_not_the_plan() {
+    for lost in [Lost::Connection, Lost::Status(502)] {
+        for (write, _) in writes() {
+            let cluster = TestServer::embedded();
+            let client = cluster.client().expect("a client");
+            set_up(&client, "default").await;
+            let recorder = PlanRecorder::new();
+            let planning = recorder.client(unanswered(&client, lost));
+            let error = send(&planning, "default", &write).await.expect_err("no answer");
+            // Nobody knows which name to look for.
+            let is_unknown = !write.3["metadata"]["generateName"].is_null();
+            assert_eq!(ignored(&error).is_some(), is_unknown, "{write:?}: {error}");
+            assert_eq!(recorder.ignored().is_some(), is_unknown, "{write:?}");
+        }
+    }
+}
+
+/// A reconciler that makes a plan of its own, with the client of its run.
+#[tokio::test]
+async fn recorder_on_the_client_of_another_stops_both() {
+    for (write, shown) in writes() {
+        let cluster = TestServer::embedded();
+        let client = cluster.client().expect("a client");
+        set_up(&client, "default").await;
+        let (outer, own) = (PlanRecorder::new(), PlanRecorder::new());
+        let planning = own.client(outer.client(client.clone()));
+        send(&planning, "default", &write).await.expect("a dry run");
+        let noted = own.take().iter().map(ToString::to_string).collect::<String>();
+        let shown = shown.replace("NAMESPACE", "default");
+        assert!(noted.trim_start().starts_with(&shown), "{write:?}: {noted}");
+        assert_eq!(outer.take(), [], "{write:?} is noted once");
+
+        let (inner, sent) = careless(&client);
+        let run = outer.client(inner);
+        let error = send(&own.client(run.clone()), "default", &write).await.expect_err("made");
+        assert!(ignored(&error).is_some(), "{write:?}: {error}");
+        assert!(outer.ignored().is_some(), "{write:?}: the plan knows");
+        let later = ("POST", "/api/v1/namespaces/default/configmaps", JSON, config_map("late"));
+        let other = PlanRecorder::new().client(run);
+        send(&other, "default", &later).await.expect_err("the plan has stopped");
+        assert_eq!(sent.load(Ordering::Relaxed), 1, "{write:?}");
+    }
+}
+
+#[tokio::test]
+async fn created_name_that_is_no_part_of_a_path_stops_the_plan() {
+    for name in ["a b", "a\u{7f}b", "a/b", "a?b", "a#b", "a%2fb", "\u{e4}"] {
+        let cluster = TestServer::embedded();
+        let (inner, _) = careless(&cluster.client().expect("a client"));
+        let service = service_fn(move |request: Request<Body>| {
+            let (inner, is_read) = (inner.clone(), request.method() == "GET");
+            async move {
+                let (parts, body) = inner.send(request).await?.into_parts();
+                let mut body = body.collect_bytes().await?;
+                if !is_read {
+                    let mut object: Value = serde_json::from_slice(&body).expect("an object");
+                    object["metadata"]["name"] = name.into();
+                    body = object.to_string().into();
+                }
+                Ok::<_, kube::Error>(http::Response::from_parts(parts, Body::from(body)))
+            }
+        });
+        let recorder = PlanRecorder::new();
+        let planning = recorder.client(Client::new(service, "default"));
+        let new = ("POST", "/api/v1/namespaces/default/configmaps", JSON, config_map("new"));
+        let error = send(&planning, "default", &new).await.expect_err("it was made");
+        assert!(ignored(&error).is_some(), "{name}: {error}");
+        assert!(recorder.ignored().is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn deeply_nested_object_is_planned_like_any_other() {
+    const SHOPS: &str = "/apis/example.com/v1/namespaces/default/shops";
+    let cluster = TestServer::embedded();
+    let client = cluster.client().expect("a client");
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shops.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "shops", "kind": "Shop"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": open},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    send(&client, "default", &("POST", definitions, JSON, definition)).await.expect("installed");
+    let shop = |levels: usize, size: u32| {
+        let deep = format!("{}{size}{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Shop","metadata":{{"name":"deep"}},
+                "spec":{{"size":{size},"deep":{deep}}}}}"#
+        )
+    };
+    let text = async |client: &Client, method: &str, path: &str, media_type: &str, body: String| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", media_type).body(body.into_bytes());
+        client.request_text(request.expect("a request")).await
+    };
+    text(&client, "POST", SHOPS, JSON, shop(2_000, 1)).await.expect("created");
+
+    let recorder = PlanRecorder::new();
+    let planning = recorder.client(client.clone());
+    let one = format!("{SHOPS}/deep");
+    let apply = format!("{one}?fieldManager=test&force=true");
+    let merge = r#"{"metadata":{"labels":{"new":"yes"}}}"#.to_owned();
+    let removal = r#"{"spec":{"deep":null}}"#.to_owned();
+    for (method, path, media_type, body, wanted) in [
+        ("PATCH", &one, MERGE, merge, "metadata.labels: {\"new\":\"yes\"} is added"),
+        (
+            "PATCH",
+            &one,
+            MERGE,
+            removal,
+            "spec.deep: \"(nested too deeply to be shown)\" is removed",
+        ),
+        ("PATCH", &apply, APPLY, shop(2_000, 2), "spec.size: 1 -> 2"),
+        ("DELETE", &one, JSON, String::new(), "- shops.example.com default/deep"),
+    ] {
+        if let Err(error) = text(&planning, method, path, media_type, body).await {
+            panic!("{method} {wanted}: {}", Error::from(error));
+        }
+        let noted = recorder.take().iter().map(ToString::to_string).collect::<String>();
+        assert!(noted.contains(wanted), "{method} {wanted}: {noted}");
+    }
+    let (inner, _) = careless(&client);
+    let planning = recorder.client(inner);
+    let patched = text(&planning, "PATCH", &apply, APPLY, shop(2_000, 3)).await;
+    assert!(ignored(&patched.expect_err("it was made")).is_some());
+}

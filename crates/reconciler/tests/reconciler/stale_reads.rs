@@ -1,6 +1,7 @@
 //! Nothing is deleted because of what an old version of the owner says. On both servers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;
@@ -12,17 +13,17 @@ use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
-    Action, Class, Controller, ControllerBuilder, Error, FinishedRuns, Outcome, RunContext,
-    RunError, StaleRead, Watch, reconcile_fn,
+    Action, ChildrenReport, Class, Controller, ControllerBuilder, Error, FinishedRuns, Outcome,
+    OwnershipError, RunContext, RunError, StaleRead, Watch, reconcile_fn,
 };
 use windlass_testserver::{TestServer, on_each_server};
 
-use crate::stage::in_a_run;
+use crate::stage::{Running, Shown, in_a_run, run_built};
 
 /// A client whose watches of a resource are held up while the gate is closed.
 fn gated(client: &Client, plural: &'static str, gate: &watch::Receiver<bool>) -> Client {
@@ -341,4 +342,116 @@ async fn owner_that_the_run_saw_being_deleted_may_prune(cluster: TestServer) {
     .await
     .expect("everything goes");
     assert_eq!(deleted, 1);
+}
+
+/// A controller that gives the Secret `child`, which it owns, the value of the owner.
+struct Copier {
+    maps: Api<ConfigMap>,
+    secrets: Api<Secret>,
+    shown: Shown,
+    outcomes: mpsc::Receiver<(String, Result<ChildrenReport, Error>)>,
+    running: Running,
+}
+
+impl Copier {
+    /// With an owner whose value is `1`. `watching` is the client of the caches, `writing` that of
+    /// the runs.
+    async fn start(client: &Client, namespace: &str, watching: Client, writing: Client) -> Self {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let owner = json!({"metadata": {"name": "owner"}, "data": {"value": "1"}});
+        let owner = serde_json::from_value(owner).expect("an object");
+        maps.create(&PostParams::default(), &owner).await.expect("created");
+        let (shown, (said, outcomes)) = (Shown::default(), mpsc::channel(100));
+        let (scope, its_scope) = (namespace.to_owned(), namespace.to_owned());
+        let owners = Watch::<ConfigMap>::new()
+            .options(|options| options.namespace(scope).field_selector("metadata.name=owner"));
+        let children = Watch::<Secret>::new()
+            .options(|options| options.namespace(its_scope))
+            .when(shown.predicate());
+        let reconciler = reconcile_fn(async move |owner: Arc<ConfigMap>, cx| {
+            let mut child = secret("child");
+            child.string_data.clone_from(&owner.data);
+            let outcome = cx.children(&owner).apply(child).prune().await;
+            let value = owner.data.clone().unwrap_or_default()["value"].clone();
+            let _ = said.send((value, outcome)).await;
+            Ok(Action::Done)
+        });
+        let builder = Controller::of(owners).name("shops").owns(children).client(writing);
+        let running = run_built(watching, builder, reconciler);
+        let secrets = Api::namespaced(client.clone(), namespace);
+        Self { maps, secrets, shown, outcomes, running }
+    }
+
+    async fn set(&self, value: &str) {
+        let patch = Patch::Merge(json!({"data": {"value": value}}));
+        self.maps.patch("owner", &PatchParams::default(), &patch).await.expect("patched");
+    }
+
+    /// How a run with this value ends.
+    async fn outcome(&mut self, wanted: &str) -> Result<ChildrenReport, Error> {
+        loop {
+            let (value, outcome) = self.outcomes.recv().await.expect("a run");
+            if value == wanted {
+                return outcome;
+            }
+        }
+    }
+}
+
+on_each_server!(child_that_was_let_go_is_not_taken_back_by_a_cache_that_lags);
+/// The watch of children lags, and that of their owners does not.
+async fn child_that_was_let_go_is_not_taken_back_by_a_cache_that_lags(cluster: TestServer) {
+    let namespace = cluster.namespace("stale").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let (gate, is_open) = watch::channel(true);
+    let held_up = gated(&client, "secrets", &is_open);
+    let mut copier = Copier::start(&client, &namespace, held_up, client.clone()).await;
+    copier.outcome("1").await.expect("it is made");
+    let child = copier.secrets.get("child").await.expect("it is there");
+    copier.shown.wait_for(child.resource_version()).await;
+
+    gate.send(false).expect("a watch");
+    let let_go = json!({"metadata": {"ownerReferences": null, "labels": null}});
+    let let_go = Patch::Merge(let_go);
+    let theirs = copier.secrets.patch("child", &PatchParams::default(), &let_go).await;
+    copier.set("2").await;
+    let refused = copier.outcome("2").await.expect_err("it is somebody else's");
+    let taken = refused.source().downcast_ref::<OwnershipError>();
+    assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{refused}");
+    let left = copier.secrets.get("child").await.expect("it is there");
+    assert_eq!(left.resource_version(), theirs.expect("patched").resource_version());
+    gate.send(true).expect("a watch");
+    copier.running.end().await.expect("it stops");
+}
+
+on_each_server!(child_that_others_write_all_the_time_is_applied);
+/// Its version is never the one that the cache shows.
+async fn child_that_others_write_all_the_time_is_applied(cluster: TestServer) {
+    let namespace = cluster.namespace("stale").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let (inner, others) = (client.clone(), Api::<Secret>::namespaced(client.clone(), &namespace));
+    let writes = Arc::<AtomicUsize>::default();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (inner, others) = (inner.clone(), others.clone());
+        let number = writes.fetch_add(1, Ordering::Relaxed);
+        async move {
+            if request.method() == "PATCH" && request.uri().path().ends_with("/child") {
+                let note = json!({"metadata": {"annotations": {"number": number.to_string()}}});
+                let note = Patch::Merge(note);
+                // At first there is none.
+                let _ = others.patch("child", &PatchParams::default(), &note).await;
+            }
+            inner.send(request).await
+        }
+    });
+    let writing = Client::new(service, client.default_namespace());
+    let mut copier = Copier::start(&client, &namespace, client.clone(), writing).await;
+    for value in ["1", "2", "3"] {
+        copier.set(value).await;
+        copier.outcome(value).await.expect("it is ours");
+        let child = copier.secrets.get("child").await.expect("it is there");
+        assert_eq!(child.data.clone().unwrap_or_default()["value"].0, value.as_bytes());
+        copier.shown.wait_for(child.resource_version()).await;
+    }
+    copier.running.end().await.expect("it stops");
 }

@@ -8,7 +8,7 @@ use http::{Method, Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt as _};
@@ -361,4 +361,55 @@ async fn object_that_another_replica_creates_meanwhile_is_ours(cluster: TestServ
             .expect("it is ours");
         assert_eq!(made.children().len(), 1);
     }
+}
+
+/// A client of a server that ignores which object an apply is for. Before the first apply of the
+/// name that says it, somebody else takes the name.
+fn swapping(client: &Client, api: Api<DynamicObject>, theirs: DynamicObject) -> Client {
+    let (inner, swaps) = (client.clone(), Arc::<AtomicUsize>::default());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (inner, api, theirs) = (inner.clone(), api.clone(), theirs.clone());
+        let swaps = Arc::clone(&swaps);
+        async move {
+            let is_ours = request.uri().path().ends_with(NAME);
+            if request.method() != Method::PATCH || !is_ours {
+                return inner.send(request).await;
+            }
+            let (head, body) = request.into_parts();
+            let body = body.collect_bytes().await.expect("a body");
+            let mut config: Value = serde_json::from_slice(&body).expect("JSON");
+            let metadata = config["metadata"].as_object_mut().expect("metadata");
+            if metadata.remove("uid").is_some() {
+                metadata.remove("resourceVersion");
+                if swaps.fetch_add(1, Ordering::Relaxed) == 0 {
+                    api.delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
+                    api.create(&PostParams::default(), &theirs).await.expect("it is created");
+                }
+            }
+            let body = Body::from(config.to_string().into_bytes());
+            inner.send(Request::from_parts(head, body)).await
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+on_each_server!(object_stays_theirs_where_uids_are_ignored);
+/// The server writes to the other object, and the answer shows that.
+async fn object_stays_theirs_where_uids_are_ignored(cluster: TestServer) {
+    let kind = &kinds()[0];
+    let namespace = cluster.namespace("taken").await.expect("a namespace");
+    let client = cluster.client().expect("a client");
+    let api = kind.api(&client, &namespace);
+    let made = make(&cluster, &namespace, client.clone(), kind, Some(kind.object("ours"))).await;
+    made.expect("it goes");
+    let mut theirs = kind.object("theirs");
+    theirs.data = json!({"data": {"color": "blue"}});
+    let swapping = swapping(&client, api.clone(), theirs);
+    let refused = make(&cluster, &namespace, swapping, kind, Some(kind.object("ours"))).await;
+    let refused = refused.expect_err("it is somebody else's");
+    let taken = refused.source().downcast_ref::<OwnershipError>();
+    assert!(matches!(taken, Some(OwnershipError::Taken { .. })), "{refused:?}");
+    let left = api.get(NAME).await.expect("it is there");
+    assert!(left.labels().is_empty() && left.owner_references().is_empty(), "{left:?}");
+    assert_eq!(left.data, json!({"data": {"color": "blue"}}));
 }

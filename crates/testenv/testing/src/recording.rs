@@ -90,7 +90,7 @@ impl Service<Request<Body>> for Recorded {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let seen = seen(&request);
-        let is_write = !matches!(*request.method(), Method::GET | Method::POST);
+        let is_write = *request.method() != Method::GET;
         let body = is_write.then(|| request.body().try_clone()).flatten();
         let sent_by = request.extensions().get::<SentBy>().cloned();
         let answer = self.inner.call(request);
@@ -208,7 +208,15 @@ fn program() -> String {
 mod tests {
     use std::time::Duration;
 
+    use futures::StreamExt as _;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::api::{Api, PostParams};
+    use serde_json::json;
     use tokio::time::timeout;
+    use tokio_util::sync::CancellationToken;
+    use windlass::informer::SharedInformerFactory;
+    use windlass::prelude::{Action, Controller, RunContext, Watch};
+    use windlass::reconciler::{owner_reference, reconcile_fn};
     use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 
     use super::*;
@@ -266,5 +274,52 @@ mod tests {
         assert_eq!(seen.len(), 1, "{seen:?}");
         assert_eq!(seen[0].to_string(), "get secrets default/db");
         assert_eq!(seen[0].outcome, Outcome::Answered(404));
+    }
+
+    #[tokio::test]
+    async fn owner_whose_deletion_a_created_object_blocks_is_recorded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recorder = Recorder::open(folder.path(), "tests", None).expect("a file");
+        let recording = Recording { recorder: Arc::new(recorder), test: None };
+        let server = ApiServer::new();
+        let maps: Api<ConfigMap> =
+            Api::default_namespaced(ClientStack::new().around(server.service(), "default"));
+        let map = serde_json::from_value(json!({"metadata": {"name": "owner"}}));
+        maps.create(&PostParams::default(), &map.expect("an object")).await.expect("created");
+
+        let client = recording.watch(ClientStack::new()).around(server.service(), "default");
+        let factory = SharedInformerFactory::new(client);
+        let reconciler = reconcile_fn(async |map: Arc<ConfigMap>, cx: &RunContext| {
+            let mut secret = Secret::default();
+            secret.metadata.name = Some("made".into());
+            secret.metadata.namespace = Some("default".into());
+            secret.metadata.owner_references = Some(vec![owner_reference(&*map)?]);
+            cx.live().create(&secret).await?;
+            Ok(Action::Done)
+        });
+        let controller = Controller::of(Watch::<ConfigMap>::new()).build(&factory, reconciler);
+        let controller = controller.expect("a controller");
+        let (mut finished, stop) = (controller.handle().finished(), CancellationToken::new());
+        let first = async {
+            finished.next().await.expect("a run");
+            stop.cancel();
+        };
+        let (ran, ()) = futures::join!(controller.run(stop.clone()), first);
+        ran.expect("it stops");
+        factory.shut_down().await;
+
+        let entries = windlass_evidence::read(folder.path()).expect("entries");
+        let made = entries.into_iter().find_map(|entry| match entry.fact {
+            Fact::Request(request) if request.verb == "create" => Some(request.written.owners),
+            _ => None,
+        });
+        let owner = Owner {
+            group: String::new(),
+            plural: "configmaps".to_owned(),
+            is_namespaced: true,
+            is_controller: true,
+            is_blocked: true,
+        };
+        assert_eq!(made, Some(vec![owner]));
     }
 }

@@ -302,3 +302,34 @@ async fn manager_runs_it_and_content_is_shown_nowhere() {
     }
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn kinds_that_cannot_be_made_take_no_room_in_the_status() {
+    let cluster = cluster().await;
+    let running = start(&cluster);
+    for number in 0..20 {
+        let target = reference(&format!("example.com/v1 Kind{number}"), "target");
+        cluster.patch::<ResourceSync>("sync", json!({"spec": {"target": target}})).await;
+        running.wait_until_quiet().await;
+        assert_eq!(ready(&cluster, "sync").await, is("False", "UnknownKind"));
+    }
+    let target = json!({"spec": {"target": reference("ConfigMap", "other")}});
+    cluster.patch::<ResourceSync>("sync", target).await;
+    running.wait_until_quiet().await;
+    assert_eq!(ready(&cluster, "sync").await, is("True", "Synced"));
+    assert_eq!(color(&cluster, "target").await, None);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn seventeenth_kind_that_may_have_a_target_is_told_and_not_made() {
+    let cluster = cluster().await;
+    let noted: Vec<_> =
+        (0..16).map(|number| reference(&format!("example.com/v1 Kind{number}"), "old")).collect();
+    cluster.patch_status::<ResourceSync>("sync", json!({"status": {"targets": noted}})).await;
+    let running = start(&cluster);
+    running.wait_until_quiet().await;
+    assert_eq!(ready(&cluster, "sync").await, is("False", "TooManyKinds"));
+    assert_eq!(color(&cluster, "target").await, None, "nobody would find it later");
+    running.stop().await;
+}

@@ -63,8 +63,9 @@ impl SetOwner<'_> {
             let bytes = self.access(&resource).read_metadata(&key).await?;
             let head = bytes.map(|bytes: Bytes| HeadParser::default().parse(&bytes)).transpose()?;
             match self.children_of(&resource, head).pop() {
-                Some(child) => present.push(child),
-                None => retired.forget(&uid, &resource, &key),
+                Some(child) if child.head.deletion_timestamp().is_none() => present.push(child),
+                // Nothing is left to do about one that waits for its finalizers.
+                _ => retired.forget(&uid, &resource, &key),
             }
         }
         Ok(present)
@@ -170,10 +171,7 @@ async fn list_in_version(
 ) -> Result<Option<Vec<(Resource, Head)>>, Error> {
     let selected = ListParams::default().labels(&children_selector(access.cx.controller()));
     let parser = HeadParser::default();
-    let found = |item: Value| {
-        let head = parser.parse(item.to_string().as_bytes())?;
-        Ok((access.resource.clone(), head))
-    };
+    let found = |item: &str| Ok((access.resource.clone(), parser.parse(item.as_bytes())?));
     match access.list(namespace, selected, METADATA_LIST, found).await {
         Ok(heads) => Ok(Some(heads)),
         Err(error) if has_code(error.source(), 404) => Ok(None),

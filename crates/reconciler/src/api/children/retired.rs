@@ -92,7 +92,7 @@ impl RetiredChildren {
         Ok(found.get(owner).cloned().unwrap_or_default())
     }
 
-    /// This one is gone, or belongs to somebody else.
+    /// This one is gone or about to go, or belongs to somebody else.
     pub(super) fn forget(&self, owner: &Uid, resource: &Resource, key: &ObjectKey) {
         let listing = Arc::clone(&self.listing.lock());
         let Some(mut found) = listing.found.get().map(Mutex::lock) else { return };

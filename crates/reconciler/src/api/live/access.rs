@@ -1,5 +1,7 @@
 //! Requests about the objects of one resource, in the name of a controller; without types.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response};
@@ -10,13 +12,14 @@ use kube::client::Body;
 use kube::core::request::Error as BuildError;
 use kube::core::response::StatusCause;
 use kube::core::{Request as Requests, Status};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_indexer::{KeyRef, ObjectKey};
+use serde_json::value::{RawValue, to_raw_value};
+use windlass_indexer::{HeadParser, KeyRef, ObjectKey};
 use windlass_informer::Resource;
 use windlass_informer::client::{CreatedName, status_of};
-use windlass_nesting::read_object;
+use windlass_nesting::{SHALLOW_MAX, depth, from_slice, read_object, with_stack_for};
 
 use super::listed::Listed;
 use crate::api::write_options::WriteOptions;
@@ -55,6 +58,21 @@ pub(crate) struct Access<'a> {
     pub(crate) options: WriteOptions<'a>,
 }
 
+/// A page of a list. Its items stay text: one of them may be nested more deeply than can be decoded,
+/// and the others are to be found all the same.
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: Option<PageMetadata>,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    token: Option<String>,
+}
+
 impl Access<'_> {
     /// The path of an object, or of a subresource of it.
     pub(crate) fn path(&self, key: &ObjectKey, subresource: Option<&str>) -> String {
@@ -86,7 +104,7 @@ impl Access<'_> {
         namespace: Option<&str>,
         mut parameters: ListParams,
         accept: &'static str,
-        convert: impl Fn(Value) -> Result<R, Error>,
+        convert: impl Fn(&str) -> Result<R, Error>,
     ) -> Result<Vec<R>, Error> {
         parameters.limit.get_or_insert(PAGE);
         let requests = Requests::new(self.resource.path(namespace));
@@ -94,9 +112,9 @@ impl Access<'_> {
         loop {
             let mut request = requests.list(&parameters).map_err(kube::Error::BuildRequest)?;
             request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
-            let mut page: Value = self.decode(self.send(request).await?.body())?;
-            let items = page.get_mut("items").and_then(Value::as_array_mut);
-            let items = items.map(std::mem::take).unwrap_or_default();
+            let answer = self.send(request).await?;
+            let page: Page<'_> = self.decode(answer.body())?;
+            let items = page.items.unwrap_or_default();
             if listed.is_repeated(&items) {
                 if parameters.limit.is_none() {
                     let resource = &self.resource;
@@ -107,12 +125,10 @@ impl Access<'_> {
                 continue;
             }
             for item in listed.select(&self.resource, items) {
-                objects.push(convert(item)?);
+                objects.push(convert(item.get())?);
             }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => {
-                    parameters.continue_token = Some(token.to_owned());
-                }
+            match page.metadata.and_then(|metadata| metadata.token) {
+                Some(token) if !token.is_empty() => parameters.continue_token = Some(token),
                 _ => return Ok(objects),
             }
         }
@@ -174,7 +190,15 @@ impl Access<'_> {
                 Some(present) if uid_of(&present) == uid => Err(error.into()),
                 _ => Ok(()),
             },
-            answer => unless_missing(answer).map(drop),
+            answer => match unless_missing(answer)? {
+                Some(answer) if deleted_uid(answer.body()).is_some_and(|it| it != uid) => {
+                    let kind = self.resource.kind();
+                    Err(Error::msg(format!(
+                        "the server has deleted another {kind} {key} than the one with the uid                          {uid}: it ignores the preconditions of a deletion"
+                    )))
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -219,8 +243,44 @@ impl Access<'_> {
         serde_json::to_value(object).map_err(|error| json_error(&what(), &error))
     }
 
-    pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, Error> {
+    pub(crate) fn decode<'b, T: Deserialize<'b>>(&self, bytes: &'b [u8]) -> Result<T, Error> {
         serde_json::from_slice(bytes).map_err(|error| self.not_valid(&error))
+    }
+
+    /// Decodes an item of a list. Those of built-in kinds do not say what they are.
+    ///
+    /// # Errors
+    /// Returns an error that names the object, also if a value of it could not be dropped on any
+    /// thread, because what `T` has of it is nested too deeply.
+    pub(crate) fn decode_item<T>(&self, item: &str) -> Result<T, Error>
+    where
+        T: DeserializeOwned + Serialize + Send,
+    {
+        let (version, kind) = (self.resource.api_version(), self.resource.kind());
+        let levels = depth(item.as_bytes());
+        let decode = || {
+            let object: T = from_slice(with_type(item, &version, kind)?.as_bytes())?;
+            let is_deep =
+                levels > SHALLOW_MAX && depth(&serde_json::to_vec(&object)?) > SHALLOW_MAX;
+            Ok((!is_deep).then_some(object))
+        };
+        let decoded = with_stack_for(levels, decode).unwrap_or(Ok(None));
+        let key = || {
+            let head = HeadParser::default().parse(item.as_bytes());
+            head.map(|head| format!(" {}", head.key())).unwrap_or_default()
+        };
+        match decoded {
+            Ok(Some(object)) => Ok(object),
+            Ok(None) => Err(Error::msg(format!(
+                "the {kind}{} is nested too deeply to be read: list a type that does not have the \
+                 deep field, such as PartialObjectMeta",
+                key()
+            ))),
+            Err(error) => {
+                let what = format!("the server did not return a valid {kind}{}", key());
+                Err(json_error(&what, &error))
+            }
+        }
     }
 
     /// The error about an answer that is not of the type.
@@ -277,6 +337,15 @@ pub(crate) fn json_error(what: &str, error: &serde_json::Error) -> Error {
     Error::msg(format!("{what}: {problem:?} at line {line}, column {column}"))
 }
 
+/// An object, with its type if it has none.
+fn with_type(object: &str, version: &str, kind: &str) -> serde_json::Result<String> {
+    let (version, kind) = (to_raw_value(version)?, to_raw_value(kind)?);
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
+    fields.entry("apiVersion".to_owned()).or_insert(&version);
+    fields.entry("kind".to_owned()).or_insert(&kind);
+    serde_json::to_string(&fields)
+}
+
 /// A request without a body.
 pub(crate) fn get(path: &str, accept: &str) -> Result<Request<Vec<u8>>, kube::Error> {
     Request::get(path).header(ACCEPT, accept).body(Vec::new()).map_err(cannot_build)
@@ -323,4 +392,15 @@ pub(crate) fn causes_of<'e>(
 fn uid_of(object: &[u8]) -> String {
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     read_object(object, uid).unwrap_or_default()
+}
+
+/// The uid of the object that the answer to a deletion is about: the object, or a status that names
+/// it. `None` if it does not say.
+fn deleted_uid(answer: &[u8]) -> Option<String> {
+    let uid = |answer: &Value| {
+        let uids = [&answer["metadata"]["uid"], &answer["details"]["uid"]];
+        let uid = uids.into_iter().filter_map(Value::as_str).find(|uid| !uid.is_empty());
+        uid.map(str::to_owned)
+    };
+    read_object(answer, uid).flatten()
 }

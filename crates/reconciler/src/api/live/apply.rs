@@ -12,6 +12,9 @@
 //! no object has. So if somebody else has created an object of the same name meanwhile, the server
 //! refuses the write. If it refuses that version for all objects of a kind, they are created by a
 //! POST, which is refused as well if there is an object.
+//!
+//! What a cache shows may be old: the owner may have let the object go since then. So its version
+//! is sent along, too. If the server has another one, the metadata is read after all.
 
 use std::sync::Arc;
 
@@ -53,6 +56,8 @@ pub(crate) enum Expected<'a> {
     Any,
     /// The one with this uid.
     Uid(&'a Uid),
+    /// This one, in this version.
+    Seen(&'a Head),
     /// A new one.
     Missing,
 }
@@ -204,14 +209,19 @@ impl Access<'_> {
             let head = object.head().clone();
             return Ok(AppliedObject { head, change: ApplyChange::Kept, bytes });
         }
+        let (uid, version) = match expected {
+            Expected::Any => (None, None),
+            Expected::Uid(uid) => (Some(uid), None),
+            Expected::Seen(head) => (Some(head.uid()), Some(head.resource_version().to_string())),
+            Expected::Missing => (None, Some(NO_VERSION.to_owned())),
+        };
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-            match expected {
-                Expected::Any => None,
-                Expected::Uid(uid) => metadata.insert("uid".to_owned(), uid.to_string().into()),
-                Expected::Missing => {
-                    metadata.insert("resourceVersion".to_owned(), NO_VERSION.into())
-                }
-            };
+            if let Some(uid) = uid {
+                metadata.insert("uid".to_owned(), uid.to_string().into());
+            }
+            if let Some(version) = version.filter(|version| !version.is_empty()) {
+                metadata.insert("resourceVersion".to_owned(), version.into());
+            }
         }
         if matches!(expected, Expected::Missing) {
             // A creation takes nothing over. A server that does not look at the version then leaves
@@ -223,6 +233,10 @@ impl Access<'_> {
         let name = || format!("{} {key}", self.resource.kind());
         let answer = answer.map_err(|error| ApplyConflict::explain(name, error))?;
         let head = HeadParser::default().parse(answer.body())?;
+        if uid.is_some_and(|uid| uid != head.uid()) && answer.status() != StatusCode::CREATED {
+            // The server has ignored the uid.
+            return Err(Box::pin(self.give_back(key, &head)).await?.into());
+        }
         if !self.options.is_dry {
             applied.note(target, hash, &head);
         }
@@ -239,8 +253,7 @@ impl Access<'_> {
     }
 
     /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
-    /// else. `listed` is the uid of the object, if the caller has just seen that `owner` controls
-    /// it.
+    /// else. `listed` is the object, if the caller has just seen that `owner` controls it.
     ///
     /// That this controller has applied the object before says nothing: the owner may have let it
     /// go since then.
@@ -249,16 +262,28 @@ impl Access<'_> {
         key: &ObjectKey,
         body: Value,
         owner: &Owner,
-        listed: Option<&Uid>,
+        listed: Option<&Head>,
     ) -> Result<AppliedObject, Error> {
-        let known = match self.cached_uid(key, owner)?.or_else(|| listed.cloned()) {
-            Some(uid) => Some(uid),
+        let seen = self.cached_child(key, owner)?.or_else(|| listed.cloned());
+        let known = match &seen {
+            Some(_) => None,
             // A cache may lack an object that somebody else has just created.
             None => self.read_uid(key, owner).await?,
         };
-        let result = match self.apply_if_owned(key, body.clone(), owner, known.as_ref()).await {
-            // The object is another one by now, or gone.
-            Err(error) if known.is_some() && is_other_uid(&error) => {
+        let result = match &seen {
+            Some(head) => self.apply(key, body.clone(), None, Expected::Seen(head)).await,
+            None => self.apply_if_owned(key, body.clone(), owner, known.as_ref()).await,
+        };
+        let is_outdated = |error: &Error| match (&seen, &known) {
+            (Some(_), _) => {
+                is_other_uid(error) || is_other_version(error) || is_version_refused(error)
+            }
+            (None, Some(_)) => is_other_uid(error),
+            (None, None) => false,
+        };
+        let result = match result {
+            // The object is another one by now, or gone, or it may have been let go.
+            Err(error) if is_outdated(&error) => {
                 let known = self.read_uid(key, owner).await?;
                 self.apply_if_owned(key, body, owner, known.as_ref()).await
             }
@@ -355,7 +380,8 @@ impl Access<'_> {
 
     /// Removes what an apply has added to an object that belongs to somebody else, by applying an
     /// empty configuration. Returns the error that the object is taken. This is only for servers
-    /// that ignore the version of an apply, which no known one does.
+    /// that ignore the version or the uid of an apply, which no known one does. What an apply by
+    /// force has changed stays.
     async fn give_back(&self, key: &ObjectKey, head: &Head) -> Result<OwnershipError, Error> {
         let mut nothing = self.body(&json!({"metadata": {"name": key.name()}}))?;
         if let Some(namespace) = key.namespace() {
@@ -377,17 +403,21 @@ impl Access<'_> {
             || self.cx.recording.get().is_some_and(has_unseen_write)
     }
 
-    /// The uid of an object that a cache shows.
+    /// The object as a cache shows it.
     ///
     /// # Errors
     /// Returns an error if it belongs to somebody else.
-    fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, OwnershipError> {
+    fn cached_child(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Head>, OwnershipError> {
         if self.is_cache_outdated(key) {
             return Ok(None);
         }
         let sources = &self.cx.core.sources;
-        let cached = sources.find_cache(&self.resource, |cache| cache.reader().get(key));
-        cached.map(|object| self.uid_if_owned(object.head(), owner)).transpose()
+        let Some(object) = sources.find_cache(&self.resource, |cache| cache.reader().get(key))
+        else {
+            return Ok(None);
+        };
+        self.check_owned(object.head(), owner)?;
+        Ok(Some(object.head().clone()))
     }
 
     /// Asks the server for the uid of an object; `None` if it does not exist.
@@ -397,11 +427,12 @@ impl Access<'_> {
     async fn read_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Uid>, Error> {
         let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
         let head = HeadParser::default().parse(&bytes)?;
-        Ok(Some(self.uid_if_owned(&head, owner)?))
+        self.check_owned(&head, owner)?;
+        Ok(Some(head.uid().clone()))
     }
 
-    fn uid_if_owned(&self, head: &Head, owner: &Owner) -> Result<Uid, OwnershipError> {
-        if owner.controls(head) { Ok(head.uid().clone()) } else { Err(self.taken(head.key())) }
+    fn check_owned(&self, head: &Head, owner: &Owner) -> Result<(), OwnershipError> {
+        if owner.controls(head) { Ok(()) } else { Err(self.taken(head.key())) }
     }
 
     fn taken(&self, key: &ObjectKey) -> OwnershipError {
@@ -453,6 +484,11 @@ fn is_other_uid(error: &Error) -> bool {
     let is_conflict = has_code(error.source(), 409);
     is_conflict && (has_words("uid mismatch") || has_words("UID in precondition"))
         || causes_of(error.source(), 422).any(|cause| cause.field == "metadata.uid")
+}
+
+/// Whether an apply was refused because the object has another version than the body.
+fn is_other_version(error: &Error) -> bool {
+    error.class() == Class::Conflict && ApplyConflict::of(error).is_none()
 }
 
 /// Whether an apply was refused because another object is the controller already.

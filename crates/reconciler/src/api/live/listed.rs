@@ -2,22 +2,39 @@
 //!
 //! - One that ignores a selector sends all objects. A reconciler may delete what it has selected,
 //!   so objects that are surely not selected are dropped here.
-//! - One that ignores `continue` sends the first page again and again. It is asked for everything
-//!   at once.
+//! - One that ignores `continue` sends objects again that it has sent before, or empty pages without
+//!   end. It is asked for everything at once.
 //! - One that ignores `limit` sends everything at once, which is as good.
 
+use std::collections::BTreeSet;
+
 use kube::api::ListParams;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use windlass_indexer::{HeadParser, Selector};
 use windlass_informer::Resource;
+use windlass_nesting::read_object;
 
-/// What was asked for, and the first object that came.
+/// How many pages may be empty. A server that filters what it has read may send a few.
+const EMPTY_PAGES_MAX: u32 = 100;
+
+/// What was asked for, and what has come.
 pub(super) struct Listed {
     /// `None` if there is none, or if it is invalid, which the server says.
     labels: Option<Selector>,
     fields: Vec<FieldRequirement>,
-    first: Option<Value>,
+    seen: BTreeSet<Identity>,
+    empty_pages: u32,
     is_selector_ignored: bool,
+}
+
+/// What tells an object from others.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Identity {
+    uid: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
 }
 
 /// `field=value` or `field!=value`.
@@ -35,25 +52,35 @@ impl Listed {
         Self {
             labels: labels.and_then(Result::ok).filter(|labels| !labels.is_everything()),
             fields: parts(fields).iter().filter_map(|part| FieldRequirement::of(part)).collect(),
-            first: None,
+            seen: BTreeSet::new(),
+            empty_pages: 0,
             is_selector_ignored: false,
         }
     }
 
-    /// Whether a page has come before, which would go on for ever.
-    pub(super) fn is_repeated(&mut self, items: &[Value]) -> bool {
-        let Some(first) = items.first().map(identity) else { return false };
-        if let Some(known) = &self.first {
-            return *known == first;
+    /// Whether a part of a page has come before, or too many have been empty: that may go on for
+    /// ever.
+    pub(super) fn is_repeated(&mut self, items: &[&RawValue]) -> bool {
+        if items.is_empty() {
+            self.empty_pages += 1;
+            return self.empty_pages > EMPTY_PAGES_MAX;
         }
-        self.first = Some(first);
+        let mut page: BTreeSet<_> = items.iter().filter_map(|item| Identity::of(item)).collect();
+        if !page.is_disjoint(&self.seen) {
+            return true;
+        }
+        self.seen.append(&mut page);
         false
     }
 
     /// The objects of a page that were asked for.
-    pub(super) fn select(&mut self, resource: &Resource, mut items: Vec<Value>) -> Vec<Value> {
+    pub(super) fn select<'a>(
+        &mut self,
+        resource: &Resource,
+        mut items: Vec<&'a RawValue>,
+    ) -> Vec<&'a RawValue> {
         let count = items.len();
-        items.retain(|item| self.may_be_selected(item));
+        items.retain(|item| self.may_be_selected(item.get()));
         if items.len() < count && !std::mem::replace(&mut self.is_selector_ignored, true) {
             tracing::warn!(
                 %resource,
@@ -66,13 +93,26 @@ impl Listed {
 
     /// Whether the selectors select an object, as far as it shows that itself: some fields that can
     /// be selected by are no fields of the object, or are left out if they have their default.
-    fn may_be_selected(&self, item: &Value) -> bool {
+    fn may_be_selected(&self, item: &str) -> bool {
         let is_labeled = self.labels.as_ref().is_none_or(|labels| {
             // One that cannot be read is an error for the caller.
-            let head = HeadParser::default().parse(item.to_string().as_bytes());
+            let head = HeadParser::default().parse(item.as_bytes());
             head.map_or(true, |head| labels.matches(head.labels()))
         });
-        is_labeled && self.fields.iter().all(|field| field.may_hold(item))
+        let may_hold = |item: &Value| self.fields.iter().all(|field| field.may_hold(item));
+        let has_fields =
+            || self.fields.is_empty() || read_object(item.as_bytes(), may_hold).unwrap_or(true);
+        is_labeled && has_fields()
+    }
+}
+
+impl Identity {
+    fn of(item: &RawValue) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Item {
+            metadata: Identity,
+        }
+        serde_json::from_str::<Item>(item.get()).ok().map(|item| item.metadata)
     }
 }
 
@@ -115,12 +155,6 @@ fn parts(selector: &str) -> Vec<&str> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// What tells an object from others.
-fn identity(item: &Value) -> Value {
-    let metadata = &item["metadata"];
-    [&metadata["uid"], &metadata["namespace"], &metadata["name"]].map(Value::clone).into()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -150,7 +184,7 @@ mod tests {
         ] {
             let parameters = ListParams::default().labels(labels).fields(fields);
             let listed = Listed::new(&parameters);
-            assert_eq!(listed.may_be_selected(&pod), wanted, "{labels} {fields}");
+            assert_eq!(listed.may_be_selected(&pod.to_string()), wanted, "{labels} {fields}");
         }
     }
 }

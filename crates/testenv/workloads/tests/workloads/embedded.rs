@@ -12,7 +12,7 @@ use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_workloads::Workloads;
 
 use crate::support::watcher::Watcher;
-use crate::support::{DEPLOYMENTS, PODS, Stage, cases};
+use crate::support::{DEPLOYMENTS, Kind, PODS, REPLICA_SETS, STATEFUL_SETS, Stage, cases};
 
 /// One test for each case.
 macro_rules! embedded {
@@ -75,6 +75,60 @@ async fn lost_answer_leads_to_no_pod_too_many() {
     server.faults().add(FaultRule::new(late).resource("pods"));
     server.faults().add(FaultRule::new(Fault::LoseAnswer).resource("pods").verb("create").times(1));
     assert_eq!(pods_made(&cluster).await, 3);
+}
+
+/// The events of a set are late, and those of its pods are not: it asks for two pods by now, there
+/// are two, and the controller believes that it asks for one.
+async fn keeps_what_a_newer_version_asks_for(kind: &Kind, late: &str, name_of_second: &str) {
+    let cluster = TestServer::embedded();
+    let stage = Stage::on(&cluster).await;
+    let metadata = json!({"name": "web"});
+    let set = json!({"apiVersion": "apps/v1", "kind": kind.name, "metadata": metadata, "spec": {
+        "replicas": 1,
+        "serviceName": "web",
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "web"}]},
+        },
+    }});
+    stage.create(kind, set).await;
+    let has_status = |number: u64| {
+        move |sets: &[Value]| sets[0]["status"]["readyReplicas"].as_u64() == Some(number)
+    };
+    stage.until(kind, "ready", has_status(1)).await;
+
+    let faults = cluster.server().expect("embedded").faults();
+    let delay = Fault::DelayEvent(Duration::from_secs(30));
+    let delayed = faults.add(FaultRule::new(delay).resource(late));
+    stage.patch(kind, "web", json!({"spec": {"replicas": 2}})).await;
+    let mut second = stage.list(PODS).await.remove(0);
+    second["metadata"]["name"] = name_of_second.into();
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generateName"] {
+        second["metadata"][field].take();
+    }
+    second["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = name_of_second.into();
+    let second = stage.create(PODS, second).await;
+    let is_ready = |pods: &[Value]| {
+        let ready = pods.iter().filter(|pod| pod["status"]["phase"] == "Running");
+        ready.count() == 2
+    };
+    stage.until(PODS, "running", is_ready).await;
+    faults.remove(delayed);
+    stage.until(kind, "ready with both", has_status(2)).await;
+    let kept = stage.get(PODS, name_of_second).await;
+    assert_eq!(kept["metadata"]["uid"], second["metadata"]["uid"], "{late}");
+    stage.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn replica_set_that_is_behind_deletes_no_pod_that_a_newer_one_asks_for() {
+    keeps_what_a_newer_version_asks_for(REPLICA_SETS, "replicasets", "web-second").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stateful_set_that_is_behind_deletes_no_pod_that_a_newer_one_asks_for() {
+    keeps_what_a_newer_version_asks_for(STATEFUL_SETS, "statefulsets", "web-1").await;
 }
 
 /// Writes fail at random, before or after they take effect; the end state is the same.

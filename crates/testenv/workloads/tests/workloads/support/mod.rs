@@ -236,7 +236,7 @@ fn is_set_ready(set: &Value, name: &str) -> bool {
 /// A kind of objects.
 pub(crate) struct Kind {
     group: &'static str,
-    name: &'static str,
+    pub(crate) name: &'static str,
     plural: &'static str,
 }
 
