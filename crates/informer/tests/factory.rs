@@ -292,7 +292,7 @@ async fn index_with_other_settings_is_an_error_for_the_one_who_asks_later() {
     let cluster = Cluster::with(&["a", "b"]).await;
     let factory = cluster.factory();
     let informer = |len| factory.informer_with::<ConfigMap>(|options| options.index(ByPrefix(len)));
-    informer(1).expect("the first one");
+    let _first = informer(1).expect("the first one");
     informer(1).expect("an equal one");
     let error = informer(2).expect_err("another one");
     assert!(
