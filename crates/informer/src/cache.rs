@@ -177,7 +177,7 @@ impl State {
                 let new = put.current;
                 match put.previous {
                     Some(old) if old.head().uid() == new.head().uid() => {
-                        notices.push(Notice::Updated { old, new });
+                        notices.push(Notice::Updated { old, new, merged: false });
                     }
                     // Deleted and created again under the same name.
                     Some(old) => {

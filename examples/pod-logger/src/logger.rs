@@ -95,7 +95,7 @@ impl Handler<Pod> for PodLogger {
         match event {
             Event::Added { object, .. } => self.added(&object),
             Event::Updated { .. } if is_resync => self.resynced(),
-            Event::Updated { old, new } => self.updated(&old, &new),
+            Event::Updated { old, new, .. } => self.updated(&old, &new),
             Event::Deleted { object, state } => self.deleted(&object, state),
         }
     }

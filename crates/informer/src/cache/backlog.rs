@@ -9,7 +9,7 @@
 //! pending   then      becomes
 //! added     updated   added, with the new object; `initial` stays as it was
 //! added     deleted   nothing
-//! updated   updated   updated, from the first old to the last new object
+//! updated   updated   updated, from the first old to the last new object, and marked as merged
 //! updated   deleted   deleted
 //! deleted   added     both: a handler must see one object go and another come
 //! ```
@@ -43,7 +43,12 @@ pub(crate) enum Notice {
         initial: bool,
     },
     /// An object has changed. In a resync, `old` and `new` are the same.
-    Updated { old: Arc<Object>, new: Arc<Object> },
+    Updated {
+        old: Arc<Object>,
+        new: Arc<Object>,
+        /// Whether there were versions between the two.
+        merged: bool,
+    },
     /// An object is gone.
     Deleted { object: Arc<Object>, state: FinalState },
 }
@@ -190,8 +195,14 @@ impl Notice {
             (Self::Added { initial, .. }, Self::Updated { new: object, .. }) => {
                 Merged::One(Self::Added { object, initial })
             }
-            (Self::Updated { old, .. }, Self::Updated { new, .. }) => {
-                Merged::One(Self::Updated { old, new })
+            (
+                Self::Updated { old, new: between, merged },
+                Self::Updated { old: before, new, merged: next_merged },
+            ) => {
+                // A resync adds no version.
+                let is_resync = Arc::ptr_eq(&old, &between) || Arc::ptr_eq(&before, &new);
+                let merged = merged || next_merged || !is_resync;
+                Merged::One(Self::Updated { old, new, merged })
             }
             (Self::Updated { .. }, deleted @ Self::Deleted { .. }) => Merged::One(deleted),
             (Self::Added { .. }, Self::Deleted { .. }) => Merged::Nothing,

@@ -31,6 +31,10 @@ pub enum Event<K> {
         old: Cached<K>,
         /// The new version.
         new: Cached<K>,
+        /// Whether the cache has shown versions between the two, because the handler was slow and
+        /// events [merged](Handler). Then somebody may have read a version that differs from both,
+        /// so that `old` and `new` being alike does not mean that nothing has changed.
+        merged: bool,
     },
     /// An object is gone.
     Deleted {
@@ -146,7 +150,7 @@ impl<K> Event<K> {
     pub fn is_resync(&self) -> bool {
         match self {
             // Not by version: in a restored cluster the same one can belong to another object.
-            Self::Updated { old, new } => Arc::ptr_eq(old.object(), new.object()),
+            Self::Updated { old, new, .. } => Arc::ptr_eq(old.object(), new.object()),
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
     }
@@ -159,7 +163,9 @@ impl<K> Clone for Event<K> {
             Self::Added { object, initial } => {
                 Self::Added { object: object.clone(), initial: *initial }
             }
-            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Updated { old, new, merged } => {
+                Self::Updated { old: old.clone(), new: new.clone(), merged: *merged }
+            }
             Self::Deleted { object, state } => {
                 Self::Deleted { object: object.clone(), state: *state }
             }
@@ -174,7 +180,7 @@ impl<K> fmt::Debug for Event<K> {
         let version = |object: &Cached<K>| object.head().resource_version().clone();
         match self {
             Self::Added { object, .. } => write!(f, "Added({key} {})", version(object)),
-            Self::Updated { old, new } => {
+            Self::Updated { old, new, .. } => {
                 write!(f, "Updated({key} {} → {})", version(old), version(new))
             }
             Self::Deleted { object, state } => {

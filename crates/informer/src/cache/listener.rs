@@ -215,8 +215,8 @@ pub(crate) fn typed<K: ObjectType>(notice: Notice, lister: &Lister<K>) -> Event<
         Notice::Added { object, initial } => {
             Event::Added { object: lister.handle(object), initial }
         }
-        Notice::Updated { old, new } => {
-            Event::Updated { old: lister.handle(old), new: lister.handle(new) }
+        Notice::Updated { old, new, merged } => {
+            Event::Updated { old: lister.handle(old), new: lister.handle(new), merged }
         }
         Notice::Deleted { object, state } => {
             Event::Deleted { object: lister.handle(object), state }

@@ -67,6 +67,7 @@ impl Cache {
                 let again = |object: &Arc<Object>| Notice::Updated {
                     old: Arc::clone(object),
                     new: Arc::clone(object),
+                    merged: false,
                 };
                 recipient.listener.push(all.iter().map(again));
                 recipient.due = recipient.listener.resync_after(now);

@@ -29,6 +29,8 @@ struct Comparison<'a> {
     unlisted: HashMap<ObjectKey, Uid, RandomState>,
     /// What the cache does not show.
     lacking: Vec<Written>,
+    /// The first object of the page that is read.
+    page_begin: Option<ObjectKey>,
 }
 
 impl InformerCache {
@@ -57,20 +59,36 @@ impl InformerCache {
         let held = snapshot.all();
         let held =
             held.iter().map(|object| (object.head().key().clone(), object.head().uid().clone()));
-        let mut comparison =
-            Comparison { cache: self, unlisted: held.collect(), lacking: Vec::new() };
+        let mut comparison = Comparison {
+            cache: self,
+            unlisted: held.collect(),
+            lacking: Vec::new(),
+            page_begin: None,
+        };
         for feed in &self.engine.feeds {
             let source = self.engine.metadata_source(feed.position.namespace());
             let limit = Some(self.engine.options.reflector.page_size).filter(|&size| size > 0);
             let mut page = ListRequest { limit, continue_token: None };
+            let (mut last_begin, mut is_whole) = (None, false);
             loop {
                 let listed = comparison.read_page(&*source, &page, &feed.position);
                 let listed = timeout(PAGE_TIMEOUT, listed).await;
                 let end = listed.unwrap_or(Err(SourceError::Silent(PAGE_TIMEOUT)))?;
-                if end.continue_token.is_none() {
-                    break;
+                let Some(token) = end.continue_token else { break };
+                if is_whole {
+                    return Err(SourceError::EndedEarly);
                 }
-                page.continue_token = end.continue_token;
+                // A server that ignores `continue` sends the same page again and again. It is asked
+                // for everything at once.
+                let begin = comparison.page_begin.take();
+                is_whole = page.continue_token.as_ref() == Some(&token)
+                    || begin.is_some() && begin == last_begin;
+                last_begin = begin;
+                page = if is_whole {
+                    ListRequest::default()
+                } else {
+                    ListRequest { limit, continue_token: Some(token) }
+                };
             }
         }
         let Comparison { unlisted, mut lacking, .. } = comparison;
@@ -117,6 +135,7 @@ impl Comparison<'_> {
                 return;
             }
         };
+        self.page_begin.get_or_insert_with(|| head.key().clone());
         self.unlisted.remove(head.key());
         let written = Written::Object(head);
         if !self.cache.is_caught_up(&written, Instant::now()) {

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
@@ -23,7 +25,7 @@ use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use tracing::Level;
-use windlass_informer::client::{HttpService, RequestTimedOut, ResponseBody};
+use windlass_informer::client::{HttpService, RequestInfo, RequestTimedOut, ResponseBody, explain};
 use windlass_informer::observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use windlass_informer::source::{KubeListWatch, ListRequest, ListWatch as _, WatchRequest};
 use windlass_informer::{ClientStack, RequestError, Resource, ServerClock, SourceError};
@@ -420,6 +422,23 @@ async fn error_says_which_request_it_was_and_when_to_retry_for_every_verb() {
         assert!(status.message.contains("please try again later"), "{}", status.message);
         assert!(status.message.ends_with(&format!(" ({request})")), "{}", status.message);
     }
+}
+
+/// A gateway may send a large page, or never end.
+#[tokio::test(start_paused = true)]
+async fn flood_of_an_error_is_read_in_part() {
+    let sent = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&sent);
+    let frames = (0..10_000).map(move |_| {
+        *counted.lock().expect("no panic") += 1;
+        Ok::<_, BoxError>(Frame::data(Bytes::from_static(&[b'x'; 1024])))
+    });
+    let body = StreamBody::new(futures::stream::iter(frames));
+    let answer = Response::builder().status(503).body(body).expect("an answer");
+    let explained = explain(&RequestInfo::of(&get("/api/v1/pods")), answer).await;
+    let explained = explained.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(*sent.lock().expect("no panic"), 64);
+    assert!(explained.len() < 1024, "{explained:?}");
 }
 
 #[tokio::test]

@@ -1,8 +1,12 @@
 //! Finding the resource of a kind that only the server knows.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Response;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use kube::core::GroupVersionKind;
 use serde_json::json;
 use windlass_informer::{ClientStack, DiscoveryError, Resource, SharedInformerFactory};
@@ -129,6 +133,23 @@ async fn a_server_in_trouble_is_told_from_a_kind_that_is_missing() {
     let (client, _) = client_with_answer(|| Response::new(whole("<html>")));
     let error = Resource::discover(&client, "", None, "Pod").await.expect_err("a web page");
     assert!(matches!(error, DiscoveryError::Request { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn flood_of_an_answer_is_not_read_to_its_end() {
+    let sent = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&sent);
+    let (client, _) = client_with_answer(move || {
+        let counted = Arc::clone(&counted);
+        let frames = (0..100).map(move |_| {
+            *counted.lock().expect("no panic") += 1;
+            Ok(Frame::data(Bytes::from(vec![b' '; 1 << 20])))
+        });
+        Response::new(StreamBody::new(futures::stream::iter(frames)).boxed_unsync())
+    });
+    let error = Resource::discover(&client, "", None, "Pod").await.expect_err("too long");
+    assert!(matches!(error, DiscoveryError::Request { .. }), "{error}");
+    assert_eq!(*sent.lock().expect("no panic"), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{ByLabel, Head, Index};
+use windlass_indexer::{ByLabel, Head, Index, IndexError};
 use windlass_informer::{
     Event, InformerError, InformerOptions, InformerPhase, ManagedFields, NotSynced, Resource,
     SharedInformer, SharedInformerFactory, Stopped, Transform,
@@ -269,6 +269,37 @@ async fn indexes_can_be_there_from_the_beginning_or_come_late() {
     assert_eq!(informer.lister().by_label("app", "web").expect("the index").iter().count(), 0);
     assert_eq!(cluster.asked("watch"), 1);
     factory.shut_down().await;
+}
+
+/// Config maps by a part of their name.
+#[derive(Clone, PartialEq)]
+struct ByPrefix(usize);
+
+impl Index for ByPrefix {
+    type View = ();
+    type Value = String;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = String> {
+        head.name().get(..self.0).map(str::to_owned)
+    }
+}
+
+/// A look-up names the type of the index alone.
+#[tokio::test(start_paused = true)]
+async fn index_with_other_settings_is_an_error_for_the_one_who_asks_later() {
+    let cluster = Cluster::with(&["a", "b"]).await;
+    let factory = cluster.factory();
+    let informer = |len| factory.informer_with::<ConfigMap>(|options| options.index(ByPrefix(len)));
+    let _first = informer(1).expect("the first one");
+    informer(1).expect("an equal one");
+    let error = informer(2).expect_err("another one");
+    assert!(
+        matches!(
+            &error,
+            InformerError::Index { error: IndexError::Different { index: "ByPrefix" }, .. }
+        ),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

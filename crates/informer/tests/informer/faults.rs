@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tower::util::MapRequestLayer;
 use windlass_indexer::ResourceVersion;
 use windlass_informer::observe::{Observation, Reaction, Relist};
-use windlass_informer::source::Request;
+use windlass_informer::source::{ListRequest, Request};
 use windlass_informer::{
     Activity, Counts, FeedStatus, InformerOptions, ReflectorConfig, Resource, SharedInformer,
     SourceError,
@@ -940,16 +940,57 @@ async fn parameter_that_a_server_ignores_is_made_up_for() {
     }
 }
 
+/// A page of a list, which goes on with the token, or ends it.
+fn page(items: &[Value], token: &str) -> String {
+    let metadata = json!({"resourceVersion": "9", "continue": token});
+    json!({"kind": "ConfigMapList", "metadata": metadata, "items": items}).to_string()
+}
+
+/// The comparison of a cache with the server is a list, too.
+#[tokio::test(start_paused = true)]
+async fn comparison_with_a_server_that_ignores_continue_ends() {
+    let cluster = Cluster::on(ApiServer::new(), |stack| stack.layer(without("continue")));
+    for name in ["a", "b", "c", "d", "e"] {
+        cluster.create(name).await;
+    }
+    let config = ReflectorConfig { page_size: 2, ..ReflectorConfig::default() };
+    let informer = cluster.running(options().reflector(config));
+    informer.wait_for_sync().await.expect("it lists");
+    // Otherwise it would never end.
+    cluster.fault(FaultRule::new(Fault::Refuse).verb("list").after(10));
+    informer.cache().wait_until_current().await.expect("everything is asked for at once");
+    assert_eq!(cluster.asked("list"), 3);
+    informer.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn comparison_with_a_server_that_repeats_a_page_under_new_tokens_fails() {
+    let (informer, mut server, _wire, _) = watching(options(), &["a"]).await;
+    let answers = async {
+        for (token, limit, sent) in [("one", Some(500), None), ("two", Some(500), Some("one"))] {
+            let asked = server.asked().await;
+            let Request::List(list) = &asked.request else { panic!("{:?}", asked.request) };
+            assert_eq!((list.limit, list.continue_token.as_deref()), (limit, sent));
+            asked.opens().sends(&page(&[object("a", "1")], token));
+        }
+        let asked = server.asked().await;
+        assert_eq!(asked.request, Request::List(ListRequest::default()), "all at once");
+        asked.opens().sends(&page(&[object("a", "1")], "three"));
+        idle().await;
+        assert!(server.asked_already().is_none(), "it is not asked again at once");
+    };
+    let cache = informer.cache();
+    let (ended, ()) = tokio::join!(cache.wait_until_current(), answers);
+    assert!(matches!(ended, Err(SourceError::EndedEarly)), "{ended:?}");
+    informer.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_to_stream_is_asked_for_pages_at_once() {
     let (informer, mut server) = by_hand::running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
     server.asked().await.fails(refusal(422, "Invalid"));
-    let page = |items: &[Value], token: &str| {
-        let metadata = json!({"resourceVersion": "9", "continue": token});
-        json!({"kind": "ConfigMapList", "metadata": metadata, "items": items}).to_string()
-    };
     let asked = server.asked().await;
     let Request::List(list) = &asked.request else { panic!("{:?}", asked.request) };
     assert_eq!((list.limit, &list.continue_token), (Some(500), &None));

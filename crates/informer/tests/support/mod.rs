@@ -210,7 +210,7 @@ pub(crate) fn text(event: &Event<ConfigMap>) -> String {
             format!("+{name}={}{}", value(object), if *initial { " initial" } else { "" })
         }
         Event::Updated { new, .. } if event.is_resync() => format!("={name}={}", value(new)),
-        Event::Updated { old, new } => format!("~{name}={}→{}", value(old), value(new)),
+        Event::Updated { old, new, .. } => format!("~{name}={}→{}", value(old), value(new)),
         Event::Deleted { object, state } => {
             let state = match state {
                 FinalState::Final => "",

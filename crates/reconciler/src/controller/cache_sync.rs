@@ -72,17 +72,28 @@ impl<K: ObjectType> Controller<K> {
         if sources.is_empty() {
             return;
         }
-        join_all(sources.iter().map(|source| self.catch_up_source(source))).await;
+        // Sources of the same informer are checked once.
+        let mut sharing: Vec<Vec<&Source>> = Vec::new();
+        for source in &sources {
+            let known =
+                |others: &&mut Vec<&Source>| others[0].cache.is_of_same_cache(&source.cache);
+            match sharing.iter_mut().find(known) {
+                Some(others) => others.push(source),
+                None => sharing.push(vec![source]),
+            }
+        }
+        join_all(sharing.iter().map(|sources| self.catch_up_cache(sources))).await;
         let (controller, took) = (self.name(), began.elapsed());
         tracing::info!(controller, ?took, "the caches show what the last leader has written");
     }
 
-    /// Waits until a cache shows what the server has, or is not used any more.
-    async fn catch_up_source(&self, source: &Source) {
-        let (controller, resource) = (self.name(), source.cache.resource());
+    /// Waits until the cache of these sources shows what the server has, or is not used any more.
+    async fn catch_up_cache(&self, sources: &[&Source]) {
+        let cache = &sources[0].cache;
+        let (controller, resource) = (self.name(), cache.resource());
         let caught_up = async {
             // Nobody waits for the cache of a source that was added late.
-            if !source.cache.has_synced() {
+            if !cache.has_synced() {
                 return;
             }
             // By the names, so that caches that fail together are not tried again together.
@@ -90,15 +101,21 @@ impl<K: ObjectType> Controller<K> {
             (controller, resource.to_string()).hash(&mut seed);
             let mut random = Rng::with_seed(seed.finish());
             let mut pause = CHECK_RETRY_MIN;
-            while let Err(error) = source.cache.wait_until_current().await {
+            while let Err(error) = cache.wait_until_current().await {
                 tracing::warn!(controller, %resource, %error, "a cache cannot be checked; retrying");
                 let least = error.retry_after().unwrap_or_default().max(pause / 2);
                 sleep(least + (pause / 2).mul_f64(random.f64())).await;
                 pause = CHECK_RETRY_MAX.min(2 * pause);
             }
         };
-        let _ = source.removed.run_until_cancelled(caught_up).await;
-        source.set_catching_up(false);
+        let all_removed = join_all(sources.iter().map(|source| source.removed.cancelled()));
+        tokio::select! {
+            () = caught_up => {}
+            _ = all_removed => {}
+        }
+        for source in sources {
+            source.set_catching_up(false);
+        }
     }
 
     /// Warns while the server refuses to list or watch a source. Never returns.

@@ -166,15 +166,20 @@ impl<K: ObjectType> Controller<K> {
                 }
             }
         };
+        let controller = self.name();
         if let Err(error) = &ended {
-            tracing::error!(controller = self.name(), "the controller stops: {error}");
+            tracing::error!(controller, "the controller stops: {error}");
         }
+        if worker_panic.is_some() {
+            tracing::error!(controller, "the controller stops: one of its tasks panicked");
+        }
+        let is_broken = ended.is_err() || worker_panic.is_some();
         stop.cancel();
         while let Some(stream) = streams.join_next().await {
             self.keep_stream(stream.ok().flatten());
         }
         // The watchdog goes on while the last runs end.
-        let drained = self.drain(&mut workers, &mut worker_panic, shutdown, ended.is_err()).await;
+        let drained = self.drain(&mut workers, &mut worker_panic, shutdown, is_broken).await;
         watchdog.shutdown().await;
         // Runs that could not be cancelled go on. That error takes precedence over the one in
         // `ended`, which was logged above.

@@ -6,6 +6,7 @@ use std::mem::{Discriminant, discriminant};
 use kube::core::Status;
 
 use super::spam::{BURST, REFILL};
+use crate::guard::PANIC_ADVICE;
 
 /// Events that wait to be written. As in client-go.
 pub(super) const QUEUE_MAX: usize = 1000;
@@ -51,6 +52,8 @@ pub(super) enum LossReason {
     Unanswered,
     #[error("an event could not be sent and is lost; check the configuration of the client")]
     NotSent,
+    #[error("the client panicked as an event was written, which is lost; {PANIC_ADVICE}")]
+    Panicked,
 }
 
 /// Which losses were logged already.

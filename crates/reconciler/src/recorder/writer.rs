@@ -1,12 +1,15 @@
 //! The writer: the only part of the recorder that waits for the server.
 //!
 //! The task takes one job after the other until there is none, and then ends. A temporary failure
-//! is retried a bounded number of times; any other event is given up at once.
+//! is retried a bounded number of times; any other event is given up at once, also one whose write
+//! panics in the client.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -69,8 +72,8 @@ enum Failure {
     Permanent(LossReason),
 }
 
-/// The writer. If it is dropped before it has ended, by a panic or with its runtime, the write that
-/// was under way is lost, and another writer can start.
+/// The writer. If it is dropped before it has ended, mostly with its runtime, the write that was
+/// under way is lost, and another writer can start.
 struct Writer {
     shared: Arc<Shared>,
     is_writing: bool,
@@ -149,7 +152,8 @@ impl Writer {
         while let Some(mut job) = self.shared.take() {
             self.is_writing = true;
             let was_down = is_down;
-            let written = write(&self.shared, &mut job, &mut is_down).await;
+            let written = AssertUnwindSafe(write(&self.shared, &mut job, &mut is_down));
+            let written = written.catch_unwind().await.unwrap_or(Err(LossReason::Panicked));
             if let Err(loss) = &written
                 && !(was_down && is_down)
             {

@@ -76,6 +76,14 @@ struct Entries {
     is_closed: bool,
 }
 
+impl Entries {
+    fn note_own_version(&mut self, own: OwnVersion) {
+        if self.own_versions.len() < OWN_VERSIONS_MAX {
+            self.own_versions.push(own);
+        }
+    }
+}
+
 /// A version that a write has made of the version that it named.
 struct OwnVersion {
     uid: Uid,
@@ -95,11 +103,9 @@ impl WriteLog {
         core.report_write(&self.key, &tracked.write);
         self.expect(&core, |entries| {
             entries.kept.push(tracked.write.clone());
-            if let (Some(named), Some(made)) = (before.named(), &tracked.write.version)
-                && entries.own_versions.len() < OWN_VERSIONS_MAX
-            {
+            if let (Some(named), Some(made)) = (before.named(), &tracked.write.version) {
                 let (uid, made) = (tracked.write.uid.clone(), made.clone());
-                entries.own_versions.push(OwnVersion { uid, named: named.clone(), made });
+                entries.note_own_version(OwnVersion { uid, named: named.clone(), made });
             }
             if core.sources.has_cache_of(&tracked.write) {
                 entries.answers.put(tracked.clone(), answer);
@@ -289,4 +295,29 @@ fn is_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<ConnectError>()
         || error.is::<NotLeader>()
         || error.downcast_ref().is_some_and(is_refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flood_of_own_versions_is_bounded_and_the_first_ones_stay() {
+        let log = WriteLog {
+            key: ObjectKey::cluster("one"),
+            origin: SpanOrigin::default(),
+            entries: Arc::default(),
+            core: Weak::new(),
+        };
+        let version = |number: usize| ResourceVersion::new(&number.to_string());
+        for number in 0..2 * OWN_VERSIONS_MAX {
+            let (named, made) = (version(number), version(number + 1));
+            let own = OwnVersion { uid: Uid::new("uid"), named, made };
+            log.entries.lock().note_own_version(own);
+        }
+        assert_eq!(log.entries.lock().own_versions.len(), OWN_VERSIONS_MAX);
+        assert_eq!(log.own_version("uid", "0"), Some(OWN_VERSIONS_MAX.to_string()));
+        let later = (OWN_VERSIONS_MAX + 1).to_string();
+        assert_eq!(log.own_version("uid", &later), None);
+    }
 }

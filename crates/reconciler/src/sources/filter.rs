@@ -2,6 +2,9 @@
 //!
 //! Predicates and mappers are user code and may panic, which is logged. An event whose predicate
 //! panics counts.
+//!
+//! Predicates compare the old version of an update with the new one. If events have merged, a run
+//! may have read a version in between, so a merged update also counts if it would as an addition.
 
 use std::sync::Arc;
 
@@ -28,6 +31,12 @@ pub(crate) struct EventFilter<T> {
 
 impl<T: 'static> EventFilter<T> {
     pub(crate) fn passes(&self, event: &Event<T>) -> bool {
+        self.passes_predicates(event)
+            || as_added(event).is_some_and(|added| self.passes_predicates(&added))
+            || self.pause.as_ref().is_some_and(|pause| pause.must_pass(event))
+    }
+
+    fn passes_predicates(&self, event: &Event<T>) -> bool {
         let passes = caught(|| {
             self.predicate.passes(event)
                 && self
@@ -35,11 +44,10 @@ impl<T: 'static> EventFilter<T> {
                     .as_ref()
                     .is_none_or(|filter| filter(&AnyEvent::of(&self.resource, event)))
         });
-        let passes = passes.unwrap_or_else(|| {
+        passes.unwrap_or_else(|| {
             self.report_panic("predicate", "the event counts", event.key());
             true
-        });
-        passes || self.pause.as_ref().is_some_and(|pause| pause.must_pass(event))
+        })
     }
 
     /// A mapper panicked. `consequence` says what becomes of the event.
@@ -54,5 +62,15 @@ impl<T: 'static> EventFilter<T> {
             controller = &**controller, %resource, %object, left_out = line.left_out,
             "the {what} of a watch panicked; {consequence}; {PANIC_ADVICE}"
         );
+    }
+}
+
+/// The addition of its new version, if it is an update that has merged.
+fn as_added<T>(event: &Event<T>) -> Option<Event<T>> {
+    match event {
+        Event::Updated { new, merged: true, .. } => {
+            Some(Event::Added { object: new.clone(), initial: false })
+        }
+        _ => None,
     }
 }

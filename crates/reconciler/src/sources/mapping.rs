@@ -13,7 +13,8 @@
 //! - What fails waits and is mapped again, without end. It waits in [`Unmapped`] and not in a place
 //!   of its own.
 //! - At most half of the places are for repetitions, so what fails again and again holds up nothing
-//!   new. A first call that hangs holds its place until the time limit.
+//!   new. A first call that hangs holds its place until the time limit. Half of those are for what
+//!   took too long, so hundreds that hang do not hold up what fails at once.
 //! - An update that fails is also mapped as an addition of its new version. If that works, the
 //!   update is repeated for some minutes only, for what the old version led to.
 //! - An event is taken from the subscription when a place is free. Until then it waits there.
@@ -56,13 +57,18 @@ use crate::sources::key_stream::StreamItem;
 use crate::sources::log_limit::LogLimit;
 use crate::sources::mapping::attempt::{Attempt, Failure, map_all};
 use crate::sources::mapping::status::MapperGauges;
-use crate::sources::mapping::unmapped::{Change, OLD_FAILURES_MAX, Unmapped};
+use crate::sources::mapping::unmapped::{
+    Change, DueKind, OLD_FAILURES_MAX, Retry, RetryPlaces, Unmapped,
+};
 
 /// How many keys are mapped at a time.
 const PLACES: usize = 16;
 
 /// How many of them may be repetitions. The others are kept for events that were not tried yet.
 const RETRY_PLACES: usize = PLACES / 2;
+
+/// How many of those may be of keys whose mapper took too long before.
+const SLOW_RETRY_PLACES: usize = RETRY_PLACES / 2;
 
 /// How long a mapper may take if the controller has no time limit for its runs: without one,
 /// sixteen that hang would hold up all others for ever.
@@ -104,8 +110,10 @@ struct Mapping<T> {
     pending: Arc<Pending<T>>,
     random: Rng,
     running: FuturesUnordered<BoxFuture<'static, Attempt<T>>>,
-    /// How many of them are repetitions.
+    /// How many of them are repetitions, and how many of these are of keys whose mapper took too
+    /// long.
     retrying: usize,
+    slow_retrying: usize,
     /// What was mapped and is not enqueued yet.
     found: VecDeque<StreamItem>,
     gauges: MapperGauges,
@@ -169,6 +177,7 @@ impl ControllerCore {
             random: Rng::with_seed(seed.finish()),
             running: FuturesUnordered::new(),
             retrying: 0,
+            slow_retrying: 0,
             found: VecDeque::new(),
             gauges: MapperGauges::new(Arc::clone(&self.mappers)),
             given_up_lines: LogLimit::default(),
@@ -209,10 +218,9 @@ impl<T: ObjectType> Mapping<T> {
             self.fill_places();
             let (waiting, retry_at) = {
                 let unmapped = self.pending.unmapped.lock();
-                (unmapped.waiting(), unmapped.next_retry())
+                (unmapped.waiting(), unmapped.next_retry(self.retry_places()))
             };
             self.gauges.set(self.running.len(), waiting);
-            let retry_at = retry_at.filter(|_| self.retrying < RETRY_PLACES);
             let has_place = self.running.len() < PLACES;
             if self.has_ended && self.running.is_empty() && retry_at.is_none() {
                 return None;
@@ -234,13 +242,21 @@ impl<T: ObjectType> Mapping<T> {
         }
     }
 
+    fn retry_places(&self) -> RetryPlaces {
+        RetryPlaces {
+            has_any: self.retrying < RETRY_PLACES,
+            has_slow: self.slow_retrying < SLOW_RETRY_PLACES,
+        }
+    }
+
     /// Maps what is due, as long as there are places.
     fn fill_places(&mut self) {
         while self.running.len() < PLACES {
-            let may_retry = self.retrying < RETRY_PLACES;
-            let due = self.pending.unmapped.lock().take_due(Instant::now(), may_retry);
+            let places = self.retry_places();
+            let due = self.pending.unmapped.lock().take_due(Instant::now(), places);
             let Some(due) = due else { return };
-            self.retrying += usize::from(due.is_retry);
+            self.retrying += usize::from(due.kind != DueKind::First);
+            self.slow_retrying += usize::from(due.kind == DueKind::SlowRetry);
             let resource = self.resource.clone();
             let map = Arc::clone(&self.map);
             self.running.push(Box::pin(map_all(due, resource, map, self.timeout)));
@@ -248,15 +264,17 @@ impl<T: ObjectType> Mapping<T> {
     }
 
     fn settle(&mut self, attempt: Attempt<T>) {
-        self.retrying -= usize::from(attempt.is_retry);
+        self.retrying -= usize::from(attempt.kind != DueKind::First);
+        self.slow_retrying -= usize::from(attempt.kind == DueKind::SlowRetry);
         let found = attempt.found.into_iter();
         self.found.extend(found.map(|(key, cause)| StreamItem::Key(key, cause)));
         let failures = attempt.failures.saturating_add(1);
-        let (mut left, mut delay) = (Vec::new(), None);
+        let (mut left, mut delay, mut is_slow) = (Vec::new(), None, false);
         for (change, failure) in attempt.failed {
             let wait = self.wait_after(&change, &failure, failures);
             self.report(&change, &failure, failures, wait);
             delay = delay.max(wait);
+            is_slow |= matches!(failure, Failure::TimedOut);
             let is_undecodable = matches!(failure, Failure::Undecodable(_));
             // For what is of the past, no version comes that may decode.
             if wait.is_some() || is_undecodable && !change.is_past() {
@@ -264,8 +282,8 @@ impl<T: ObjectType> Mapping<T> {
             }
         }
         let now = Instant::now();
-        let retry_at = delay.map(|delay| now + delay);
-        let dropped = self.pending.unmapped.lock().settle(&attempt.key, left, retry_at, now);
+        let retry = delay.map(|delay| Retry { at: now + delay, is_slow });
+        let dropped = self.pending.unmapped.lock().settle(&attempt.key, left, retry, now);
         self.report_dropped(&dropped);
     }
 

@@ -2,6 +2,9 @@
 //!
 //! The predicates here look at metadata, so they decode nothing. Those that ask for a change always
 //! pass new objects and deletions, and never a resync, because nothing has changed.
+//!
+//! They need not know whether an update has merged:
+//! [`EventFilter`](crate::sources::filter::EventFilter) shows such a one also as an addition.
 
 use std::sync::Arc;
 
@@ -11,6 +14,9 @@ use windlass_informer::{Event, Resource};
 use crate::sources::pause::annotation;
 
 /// Decides for every event whether it causes a run.
+///
+/// If events were so many that some have merged, an update may leave versions out that a run has
+/// read. Such an update also causes a run if it would as the addition of its new version.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -154,7 +160,7 @@ impl<K: 'static> Predicate<K> {
         Self::new(move |event| match event {
             Event::Added { .. } | Event::Deleted { .. } => true,
             Event::Updated { .. } if event.is_resync() => false,
-            Event::Updated { old, new } => is_changed(old.head(), new.head()),
+            Event::Updated { old, new, .. } => is_changed(old.head(), new.head()),
         })
     }
 }
@@ -175,7 +181,7 @@ impl<'a> AnyEvent<'a> {
     pub(crate) fn of<T>(resource: &'a Resource, event: &'a Event<T>) -> Self {
         let (old, new) = match event {
             Event::Added { object, .. } => (None, Some(object)),
-            Event::Updated { old, new } => (Some(old), Some(new)),
+            Event::Updated { old, new, .. } => (Some(old), Some(new)),
             Event::Deleted { object, .. } => (Some(object), None),
         };
         Self {

@@ -130,6 +130,8 @@ impl ControllerCore {
     fn release(&self, lease: KeyLease, run: &Run, cx: &RunContext) {
         let inactive = match &run.outcome {
             Outcome::Paused => Some(InactiveReason::Paused),
+            // The hook made nothing, but the object is left alone all the same.
+            Outcome::OwnerDeleted { .. } if cx.is_paused => Some(InactiveReason::Paused),
             Outcome::Terminal { .. } => Some(InactiveReason::Terminal),
             _ => run.gave_up.then_some(InactiveReason::GivenUp),
         };

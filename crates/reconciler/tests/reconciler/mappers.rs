@@ -30,7 +30,7 @@ async fn mapper_of_changes_sees_old_and_new_and_is_awaited() {
     let map = async |event: Event<Secret>| {
         tokio::time::sleep(Duration::from_millis(5)).await;
         let is_same = match &event {
-            Event::Updated { old, new } => old.get()?.data == new.get()?.data,
+            Event::Updated { old, new, .. } => old.get()?.data == new.get()?.data,
             _ => false,
         };
         Ok((!is_same).then(|| key("default/one")))
@@ -460,6 +460,45 @@ async fn sixteen_are_mapped_at_a_time_and_half_of_them_are_repetitions() {
     running.end().await.expect("it stops");
 }
 
+/// Those that hang have half of the places for repetitions, or a short outage would last as long
+/// as all of them together take.
+#[tokio::test(start_paused = true)]
+async fn event_that_failed_once_does_not_wait_for_hundreds_that_hang() {
+    const LIMIT: Duration = Duration::from_mins(1);
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
+    let map = async move |event: Event<Secret>| {
+        if event.key().name() != "good" {
+            return std::future::pending().await;
+        }
+        if away.swap(false, Ordering::Relaxed) {
+            return Err(Error::msg("the directory is away"));
+        }
+        Ok([key("default/one")])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.timeout(LIMIT).watches_changes(Watch::<Secret>::new(), map),
+        reporter(said),
+    );
+    assert_eq!(next(&mut runs).await, "default/one");
+    for number in 0..200 {
+        create_secret(&client, &format!("hung-{number}"), json!({}), json!({})).await;
+    }
+    // All of them have had their first attempt.
+    tokio::time::sleep(30 * LIMIT).await;
+    create_secret(&client, "good", json!({}), json!({})).await;
+    let ran = tokio::time::timeout(Duration::from_secs(2), next(&mut runs)).await;
+    assert_eq!(ran.expect("there is a place for it"), "default/one");
+    assert!(!is_away.load(Ordering::Relaxed), "it has failed once");
+    let mappers = running.controller.status().mappers;
+    assert_eq!((mappers.mapping, mappers.waiting), (4, 196), "{mappers:?}");
+    running.end().await.expect("it stops");
+}
+
 #[tokio::test(start_paused = true)]
 async fn event_that_waits_to_be_mapped_again_is_not_lost_when_the_controller_stops() {
     let _log = Log::start();
@@ -598,7 +637,7 @@ async fn object_that_changes_back_while_its_mapper_fails_leads_to_a_run() {
             return Err(Error::msg("the directory is away"));
         }
         let is_same = match &event {
-            Event::Updated { old, new } => old.get()?.data == new.get()?.data,
+            Event::Updated { old, new, .. } => old.get()?.data == new.get()?.data,
             _ => false,
         };
         Ok((!is_same).then(|| key("default/one")))
@@ -761,6 +800,37 @@ async fn update_whose_new_version_was_mapped_alone_is_mapped_again_for_the_old_o
     assert_eq!(next(&mut runs).await, "new/blue");
     let ran = tokio::time::timeout(Duration::from_mins(1), next(&mut runs)).await;
     assert_eq!(ran.expect("it is not lost"), "old/red");
+    running.end().await.expect("it stops");
+}
+
+/// No retry helps, and nothing says which version the error is about.
+#[tokio::test(start_paused = true)]
+async fn terminal_error_about_the_old_version_does_not_hide_the_new_one() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let map = async |event: Event<Secret>| {
+        let valid = |object| team(object).ok_or_else(|| Error::msg("it has no team").terminal());
+        if let Event::Updated { old, .. } = &event {
+            valid(old)?;
+        }
+        Ok([ObjectKey::namespaced("team", &valid(event.object())?)])
+    };
+    let running = run_with(
+        client.clone(),
+        |builder| builder.watches_changes(Watch::<Secret>::new(), map),
+        Absent(said),
+    );
+    create_secret(&client, "a", json!({}), json!({})).await;
+    patch_secret(&client, "a", json!({"metadata": {"annotations": {"a": "1"}}})).await;
+    expect_no_run(&mut runs).await;
+    assert_eq!(log.lines_with("what the event leads to is not reconciled").len(), 2);
+    patch_secret(&client, "a", json!({"metadata": {"labels": {"team": "red"}}})).await;
+    let ran = tokio::time::timeout(Duration::from_mins(1), next(&mut runs)).await;
+    assert_eq!(ran.expect("the new version has a team"), "team/red");
+    assert_eq!(log.lines_with("what only the old version led to is not reconciled").len(), 1);
+    let mappers = running.controller.status().mappers;
+    assert_eq!((mappers.waiting, mappers.given_up), (0, 3), "{mappers:?}");
     running.end().await.expect("it stops");
 }
 

@@ -15,7 +15,7 @@ use windlass_reconciler::{
     RunContext, Watch,
 };
 
-use crate::stage::{Running, api, cluster, create, run, run_built, run_with};
+use crate::stage::{Running, api, cluster, config_map, create, run, run_built, run_with};
 use windlass_testserver::Log;
 
 /// Says what is asked of it.
@@ -68,7 +68,7 @@ async fn paused_object_is_left_alone_until_it_is_not_paused() {
     // Its predicate lets no annotation pass.
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default")).when(
         Predicate::new(|event| match event {
-            Event::Updated { old, new } => {
+            Event::Updated { old, new, .. } => {
                 old.head().annotations_hash() == new.head().annotations_hash()
             }
             _ => true,
@@ -127,6 +127,49 @@ async fn clean_up_of_a_paused_object_waits_and_a_deleted_one_is_absent() {
     running.end().await.expect("it stops");
 }
 
+/// Its hook makes a child, which is refused for an owner that is being deleted.
+struct MakesWhilePaused(mpsc::Sender<String>);
+
+impl Reconcile<ConfigMap> for MakesWhilePaused {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
+        self.0.send("reconcile".to_owned()).await?;
+        Ok(Action::Done)
+    }
+
+    async fn paused(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<(), Error> {
+        self.0.send("paused".to_owned()).await?;
+        cx.children(&object).apply(config_map("child")).prune().await.map(drop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_is_being_deleted_runs_when_its_pause_ends() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let paused = json!({"metadata": {
+        "finalizers": ["example.com/bucket"], "annotations": {PAUSED_ANNOTATION: "true"},
+    }});
+    api(&client)
+        .patch("one", &PatchParams::default(), &Patch::Merge(paused))
+        .await
+        .expect("paused");
+    api(&client).delete("one", &DeleteParams::default()).await.expect("deleted");
+    let (said, mut calls) = mpsc::channel(100);
+    // As the generation, it does not change with the annotation.
+    let watch = Watch::<ConfigMap>::new()
+        .options(|options| options.namespace("default"))
+        .when(Predicate::new(|event| !matches!(event, Event::Updated { .. })));
+    let builder = Controller::of(watch).name("maker").makes::<ConfigMap>();
+    let running = run_built(client.clone(), builder, MakesWhilePaused(said));
+    assert_eq!(calls.recv().await.as_deref(), Some("paused"));
+    expect_rest(&mut calls).await;
+    assert_eq!(running.controller.status().paused, 1);
+    annotate(&client, PAUSED_ANNOTATION, json!(null)).await;
+    let called = tokio::time::timeout(Duration::from_hours(1), calls.recv()).await;
+    assert_eq!(called.expect("its deletion goes on").as_deref(), Some("reconcile"));
+    running.end().await.expect("it stops");
+}
+
 #[tokio::test(start_paused = true)]
 async fn annotation_has_another_name_or_none() {
     let _log = Log::start();
@@ -161,7 +204,7 @@ impl Reconcile<ConfigMap> for Names {
     }
 }
 
-/// A controller that ignores updates. Its handler waits at the object `gate`, and meanwhile the
+/// A controller that ignores what happens to the object `one`. Its handler waits at the object `gate`, and meanwhile the
 /// notices of each other object merge.
 struct HeldUp {
     running: Running,
@@ -179,16 +222,16 @@ impl HeldUp {
         let (arrive, mut arrived) = mpsc::channel(1);
         let (open_gate, gate) = std::sync::mpsc::channel();
         let gate = Mutex::new(gate);
-        let ignores_updates = Predicate::new(move |event: &Event<ConfigMap>| {
+        let ignores_changes = Predicate::new(move |event: &Event<ConfigMap>| {
             if event.key().name() == "gate" {
                 arrive.try_send(()).expect("the test listens");
                 gate.lock().expect("not poisoned").recv().expect("the test opens it");
             }
-            !matches!(event, Event::Updated { .. })
+            event.key().name() != "one" || matches!(event, Event::Added { initial: true, .. })
         });
         let watch = Watch::<ConfigMap>::new()
             .options(|options| options.namespace("default").merge_above(0))
-            .when(ignores_updates);
+            .when(ignores_changes);
         let (by_hand, mut keys) = mpsc::channel(10);
         let keys = futures::stream::poll_fn(move |cx| keys.poll_recv(cx));
         let builder = Controller::of(watch).stream("by hand", keys);

@@ -1,9 +1,10 @@
 //! How a controller stops, and that it can run again.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream;
+use futures::{FutureExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use tokio::sync::{mpsc, oneshot};
@@ -122,6 +123,39 @@ async fn run_that_blocks_its_thread_is_named_even_if_the_controller_broke_before
         matches!(&error, RunError::NotCancelled { keys } if keys.contains("default/one")),
         "{error}"
     );
+}
+
+/// Panics. Its worker catches that, and panics itself when it drops the message.
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        panic!("a message that does not like to be dropped");
+    }
+}
+
+/// Otherwise the process would live on, and no key would run.
+#[tokio::test(start_paused = true)]
+async fn panic_of_a_worker_ends_a_controller_whose_other_worker_hangs() {
+    let log = Log::start();
+    let (_cluster, client) = cluster().await;
+    create(&client, "two").await;
+    let reconciler = does(|_: Arc<ConfigMap>, cx: &RunContext| {
+        let hangs = cx.key().name() == "one";
+        Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            std::panic::panic_any(PanicsAgain)
+        })
+    });
+    let (_factory, controller) = build(client, |builder| builder.workers(3), reconciler);
+    let ran = AssertUnwindSafe(controller.run(Shutdown::new())).catch_unwind();
+    let ended = tokio::time::timeout(Duration::from_hours(1), ran).await.expect("it ends");
+    assert!(ended.is_err(), "the panic is passed on");
+    let line = log.lines_with("the controller stops: one of its tasks panicked").pop();
+    assert!(line.is_some_and(|line| line.contains("ERROR")), "at once");
+    assert_eq!(log.lines_with("runs are cancelled").len(), 1);
 }
 
 async fn break_when_told(told: oneshot::Receiver<()>) -> ObjectKey {

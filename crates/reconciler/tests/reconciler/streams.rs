@@ -11,7 +11,7 @@ use kube::core::{GroupVersionKind, PartialObjectMeta};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_indexer::{Cached, Head, Index, ObjectKey};
-use windlass_informer::Resource;
+use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
     Action, AddSourceError, Cause, Controller, ControllerBuilder, Reconcile, RunContext, RunError,
     Watch, install_crd,
@@ -105,6 +105,35 @@ impl Index for ByName {
     fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = ObjectKey> {
         [head.key().clone()]
     }
+}
+
+/// An index with settings.
+#[derive(PartialEq)]
+struct ByPrefix(usize);
+
+impl Index for ByPrefix {
+    type View = ();
+    type Value = ObjectKey;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = ObjectKey> {
+        head.name().get(..self.0).map(ObjectKey::cluster)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_with_two_indexes_of_one_type_and_other_settings_is_not_built() {
+    let (_cluster, client) = cluster().await;
+    let build = |lens: [usize; 2]| {
+        let mut builder = Controller::of(Watch::<ConfigMap>::new());
+        for len in lens {
+            builder = builder.refers_to(Watch::<Secret>::new(), ByPrefix(len));
+        }
+        let (said, _) = mpsc::channel(1);
+        builder.build(&SharedInformerFactory::new(client.clone()), reporter(said)).map(drop)
+    };
+    build([1, 1]).expect("equal ones are one");
+    let error = build([1, 2]).expect_err("which one is meant?").to_string();
+    assert!(error.contains("ByPrefix with other settings"), "{error}");
 }
 
 /// An index that nobody has added.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
+use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{Action, Controller, Reconcile, RunContext, Watch};
 use windlass_testserver::Log;
@@ -123,4 +124,29 @@ async fn caches_that_cannot_be_checked_are_not_all_tried_again_at_the_same_time(
     let times: BTreeSet<_> = tries.iter().collect();
     // The three first ones are at the same time.
     assert!(tries.len() >= 12 && times.len() + 2 >= tries.len(), "{tries:?}");
+}
+
+/// Watches of the same kind share its informer.
+#[tokio::test(start_paused = true)]
+async fn cache_of_several_watches_is_checked_once() {
+    let (_cluster, client) = cluster().await;
+    let (noted, sent) = noting(&client);
+    let (said, mut runs) = mpsc::channel(100);
+    let secrets = || Watch::<Secret>::new().options(|options| options.namespace("default"));
+    let maps = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
+    let builder = Controller::of(maps).name("shops").owns(secrets());
+    let builder = builder.watches(secrets(), |_| None::<ObjectKey>).reads(secrets());
+    let controller = builder.build(&SharedInformerFactory::new(noted), maker(said));
+    let controller = controller.expect("a controller");
+    controller.wait_for_sync().await.expect("it syncs");
+    taken(&sent);
+    let stop = CancellationToken::new();
+    let story = async {
+        assert!(!runs.recv().await.expect("a run"), "all of them have caught up");
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(controller.take_over(stop.clone()), story);
+    ended.expect("it stops");
+    let lists = taken(&sent).into_iter().filter(|request| request == "GET secrets").count();
+    assert_eq!(lists, 1);
 }

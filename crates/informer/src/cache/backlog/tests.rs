@@ -27,7 +27,14 @@ fn initial(name: &str, version: u64) -> Notice {
 }
 
 fn updated(name: &str, old: u64, new: u64) -> Notice {
-    Notice::Updated { old: object(name, 1, old), new: object(name, 1, new) }
+    let (old, new) = (object(name, 1, old), object(name, 1, new));
+    Notice::Updated { old, new, merged: false }
+}
+
+/// The same version again.
+fn resync(name: &str, version: u64) -> Notice {
+    let object = object(name, 1, version);
+    Notice::Updated { old: Arc::clone(&object), new: object, merged: false }
 }
 
 fn deleted(name: &str, version: u64) -> Notice {
@@ -38,15 +45,16 @@ fn tombstone(name: &str, version: u64) -> Notice {
     Notice::Deleted { object: object(name, 1, version), state: FinalState::LastKnown }
 }
 
-/// A notice as `updated web 1→2`.
+/// A notice as `updated web 1→2`, with a star if it has merged.
 fn text(notice: &Notice) -> String {
     let show =
         |object: &Object| format!("{} {}", object.head().name(), object.head().resource_version());
     match notice {
         Notice::Added { object, initial: true } => format!("initial {}", show(object)),
         Notice::Added { object, initial: false } => format!("added {}", show(object)),
-        Notice::Updated { old, new } => {
-            format!("updated {}→{}", show(old), new.head().resource_version())
+        Notice::Updated { old, new, merged } => {
+            let star = if *merged { "*" } else { "" };
+            format!("updated {}→{}{star}", show(old), new.head().resource_version())
         }
         Notice::Deleted { object, state: FinalState::Final } => format!("deleted {}", show(object)),
         Notice::Deleted { object, state: FinalState::LastKnown } => {
@@ -96,7 +104,7 @@ fn up_to_the_bound_every_notice_is_delivered_in_order() {
     assert!(push(&mut backlog, updated("a", bound, bound + 1)), "this one is too many");
     assert_eq!((backlog.len(), backlog.merged()), (MERGE_ABOVE, 1));
 
-    let last = format!("updated a {}→{}", bound - 1, bound + 1);
+    let last = format!("updated a {}→{}*", bound - 1, bound + 1);
     let expected = (0..bound - 1).map(|version| format!("updated a {version}→{}", version + 1));
     assert_eq!(drain(&mut backlog), expected.chain([last]).collect::<Vec<_>>());
 }
@@ -118,14 +126,14 @@ fn an_add_of_the_initial_list_stays_one() {
 
 #[test]
 fn updates_become_one_from_the_first_old_to_the_last_new_object() {
-    let (notices, merged) = merge([updated("a", 1, 2), updated("a", 2, 3), updated("a", 3, 3)]);
-    assert_eq!((notices, merged), (vec!["updated a 1→3".to_owned()], 2));
+    let (notices, merged) = merge([updated("a", 1, 2), updated("a", 2, 3), resync("a", 3)]);
+    assert_eq!((notices, merged), (vec!["updated a 1→3*".to_owned()], 2));
 }
 
 #[test]
 fn a_resync_of_a_pending_update_does_not_hide_it() {
-    let (notices, _) = merge([updated("a", 1, 2), updated("a", 2, 2)]);
-    assert_eq!(notices, ["updated a 1→2"]);
+    let (notices, _) = merge([resync("a", 1), updated("a", 1, 2), resync("a", 2)]);
+    assert_eq!(notices, ["updated a 1→2"], "no version was between");
 }
 
 #[test]
@@ -163,7 +171,7 @@ fn an_object_that_goes_and_comes_over_and_over_is_never_pending_more_than_twice(
 #[test]
 fn a_merged_notice_keeps_the_place_of_the_first() {
     let (notices, _) = merge([updated("a", 1, 2), updated("b", 3, 4), updated("a", 2, 5)]);
-    assert_eq!(notices, ["updated a 1→5", "updated b 3→4"]);
+    assert_eq!(notices, ["updated a 1→5*", "updated b 3→4"]);
 }
 
 #[test]
@@ -174,7 +182,7 @@ fn what_is_pending_when_the_bound_is_crossed_is_delivered_as_it_is() {
     push(&mut backlog, updated("b", 1, 2));
     assert!(push(&mut backlog, updated("a", 3, 4)));
     assert!(push(&mut backlog, updated("a", 4, 5)));
-    assert_eq!(drain(&mut backlog), ["updated a 1→2", "updated a 2→5", "updated b 1→2"]);
+    assert_eq!(drain(&mut backlog), ["updated a 1→2", "updated a 2→5*", "updated b 1→2"]);
 }
 
 #[test]
@@ -200,7 +208,7 @@ fn below_the_bound_nothing_merges_even_if_the_backlog_was_long() {
     }
     assert!(!push(&mut backlog, updated("5", 1, 2)));
     assert!(push(&mut backlog, updated("5", 2, 3)), "now four are");
-    assert_eq!(drain(&mut backlog), ["added 3 1", "added 4 1", "added 5 1", "updated 5 1→3"]);
+    assert_eq!(drain(&mut backlog), ["added 3 1", "added 4 1", "added 5 1", "updated 5 1→3*"]);
 }
 
 #[test]
@@ -316,11 +324,11 @@ impl World {
                 self.cache.remove(key);
                 Notice::Deleted { object: old, state }
             }
-            (3, _) => Notice::Updated { new: Arc::clone(&old), old },
+            (3, _) => Notice::Updated { new: Arc::clone(&old), old, merged: false },
             _ => {
                 let new = object(key, uid, self.version);
                 self.cache.insert(key, Arc::clone(&new));
-                Notice::Updated { old, new }
+                Notice::Updated { old, new, merged: false }
             }
         }
     }
@@ -370,7 +378,7 @@ impl World {
                 let held = self.replica.insert(object.head().name().to_owned(), object);
                 assert!(held.is_none(), "{told}: it is there");
             }
-            Notice::Updated { old, new } => {
+            Notice::Updated { old, new, .. } => {
                 self.see(&new);
                 let held = self.replica.insert(new.head().name().to_owned(), new);
                 assert!(

@@ -73,15 +73,16 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// (five minutes if there is none), it is called again, without end: after a second, then after
     /// up to twice as long, at most 30 seconds, or when the error [asks](Error::retry_after) for
     /// it. A new event of the object makes that earlier, once in 30 seconds. At most eight calls
-    /// under way are repetitions, so what fails again and again holds up no new event. A first call
-    /// that hangs holds its place until the time limit.
+    /// under way are repetitions, so what fails again and again holds up no new event, and at most
+    /// four of them are of objects whose mapper took too long. A first call that hangs holds its
+    /// place until the time limit.
     ///
     /// An update that fails is also shown to the mapper as an addition of the new version, so that
     /// an old version that fails for ever does not hide it. If that works, the update is repeated
     /// for some minutes only, for what the old version led to.
     ///
-    /// Two errors are final, and logged: a [terminal](Error::terminal) one, and that the changed
-    /// object itself does not decode. What comes after that is mapped with the last version that
+    /// Two errors are final, and logged: a [terminal](Error::terminal) one, for an update if the new
+    /// version alone leads to one, too, and that the changed object itself does not decode. What comes after that is mapped with the last version that
     /// did. The closure is cloned for every call.
     pub fn watches_changes<T, F, R, I>(mut self, watch: Watch<T>, map: F) -> Self
     where
@@ -138,8 +139,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// An object that begins to refer to another one has changed itself, so it runs anyway.
     ///
-    /// An index is known by its type, so each kind that is referred to needs an index type of its
-    /// own: of two indexes of one type, the first counts for both.
+    /// An index is known by its type and its settings, so each kind that is referred to needs an
+    /// index type of its own. Of one type, two that are equal are one, and two with other settings
+    /// are an error when the controller is built.
     pub fn refers_to<T, I>(mut self, watch: Watch<T>, index: I) -> Self
     where
         T: ObjectType,

@@ -14,14 +14,14 @@ use crate::cause::Cause;
 use crate::error::{Class, Delay, Error};
 use crate::guard::caught;
 use crate::sources::mapping::Mapper;
-use crate::sources::mapping::unmapped::{Change, Due};
+use crate::sources::mapping::unmapped::{Change, Due, DueKind};
 
 /// How an attempt ended.
 pub(super) struct Attempt<T> {
     pub(super) key: ObjectKey,
     /// How often the key had failed in a row before.
     pub(super) failures: u32,
-    pub(super) is_retry: bool,
+    pub(super) kind: DueKind,
     /// The keys that the events lead to.
     pub(super) found: Vec<(ObjectKey, Cause)>,
     /// The events that were not mapped, in order.
@@ -50,7 +50,7 @@ pub(super) async fn map_all<T: Send + Sync + 'static>(
     map: std::sync::Arc<Mapper<T>>,
     limit: Duration,
 ) -> Attempt<T> {
-    let Due { key, changes, failures, is_retry } = due;
+    let Due { key, changes, failures, kind } = due;
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     for mut change in changes {
         let (mut keys, failure) = map_one(&mut change, &map, limit).await;
@@ -60,7 +60,7 @@ pub(super) async fn map_all<T: Send + Sync + 'static>(
         found.extend(keys.into_iter().map(|key| (key, cause.clone())));
         failed.extend(failure.map(|failure| (change, failure)));
     }
-    Attempt { key, failures, is_retry, found, failed }
+    Attempt { key, failures, kind, found, failed }
 }
 
 /// The keys that a change leads to, and why it has to be mapped again. For an update, there may be
@@ -71,9 +71,9 @@ async fn map_one<T: Send + Sync + 'static>(
     limit: Duration,
 ) -> (Vec<ObjectKey>, Option<Failure>) {
     let result = call(&change.event, map, limit).await;
-    let Event::Updated { new, .. } = &change.event else { return settled(result) };
-    let is_final = matches!(result, Err(Failure::Undecodable(_) | Failure::Terminal(_)));
-    let is_mapped = result.is_ok() && !change.is_merged;
+    let Event::Updated { new, merged, .. } = &change.event else { return settled(result) };
+    let is_final = matches!(result, Err(Failure::Undecodable(_)));
+    let is_mapped = result.is_ok() && !merged;
     let is_for_old = change.is_for_old();
     change.old_failures += u32::from(is_for_old);
     if is_for_old || is_final || is_mapped {
@@ -86,6 +86,8 @@ async fn map_one<T: Send + Sync + 'static>(
         (Ok(keys), failure) => ([keys, new_keys].concat(), failure),
         // It never will decode, and must not hide what came after it.
         (Err(Failure::UndecodableBefore(_)), failure) => (new_keys, failure),
+        // Nothing tells which of the versions the first error was about. The second one decides.
+        (Err(Failure::Terminal(_)), Some(failure)) => (Vec::new(), Some(failure)),
         // The old version may fail for ever, and must not hide the new one, either. That no retry
         // helps the new one says nothing about what the old one led to.
         (Err(failure), None | Some(Failure::Terminal(_))) => {

@@ -189,3 +189,28 @@ async fn writer_that_panics_loses_one_event_and_the_next_one_is_written() {
     timeout(Duration::from_hours(1), recorder.flush()).await.expect("nobody waits for it");
     assert_eq!(recorder.status().written, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn events_behind_one_whose_write_panics_are_written_by_themselves() {
+    let log = Log::start_at(Level::WARN);
+    let stage = Stage::new();
+    let server = stage.cluster.client().expect("a client");
+    let panics = Arc::new(AtomicBool::new(true));
+    // Without the client stack, which catches it.
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (server, panics) = (server.clone(), Arc::clone(&panics));
+        async move {
+            assert!(!panics.swap(false, Ordering::Relaxed), "a service that does not like it");
+            server.send(request).await
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let recorder = Recorder::builder(client, "tester").seed(7).build();
+    for name in ["one", "two", "three"] {
+        recorder.record(Occurrence::normal(about(name), "Started", "it runs"));
+    }
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let status = recorder.status();
+    assert_eq!((status.written, status.failed, status.queued), (2, 1, 0), "{status:?}");
+    assert_eq!(log.lines_with("panicked").len(), 1);
+}
