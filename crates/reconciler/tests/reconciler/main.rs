@@ -15,6 +15,7 @@ mod floods;
 mod ignored_parameters;
 mod live;
 mod mappers;
+mod merged_events;
 mod metrics;
 mod outcomes;
 mod own_informer;

@@ -1,8 +1,6 @@
 //! Events that merge before a controller sees them. A run may have read a version in between, so an
 //! object that has changed back leads to a run, whatever compares its old and new version.
 
-mod stage;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +11,8 @@ use tokio::time::{sleep, timeout};
 use windlass_informer::Event;
 use windlass_reconciler::{ControllerBuilder, Predicate, Watch};
 
-use stage::runs::{create_secret, key, next, patch_secret, reporter};
-use stage::{cluster, run_with};
+use crate::stage::runs::{create_secret, key, next, patch_secret, reporter};
+use crate::stage::{cluster, run_with};
 
 /// How many objects are mapped at a time.
 const PLACES: usize = 16;
