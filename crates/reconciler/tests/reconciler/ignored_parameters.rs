@@ -303,7 +303,7 @@ async fn list_ends_whatever_a_server_sends_as_the_next_page() {
             })
         });
         let server = paging(&client, pages);
-        let running = stage::run_with(client, |builder| builder.client(server), reconciler);
+        let running = crate::stage::run_with(client, |builder| builder.client(server), reconciler);
         let outcome = outcomes.recv().await.expect("a run");
         running.end().await.expect("it stops");
         if matches!(pages, Pages::Endless) {
