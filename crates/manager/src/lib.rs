@@ -47,7 +47,6 @@ mod webhooks;
 
 pub use candidacy::OnLostLeadership;
 
-pub use controllers::{AnyController, OnWrite};
 pub use election::{
     ElectionEnd, Elector, ElectorBuilder, InvalidElection, InvalidTiming, Leadership, Timing,
 };

@@ -14,12 +14,14 @@ use windlass_evidence::DeclaredRight;
 use windlass_indexer::ObjectKey;
 use windlass_informer::client::safe_message;
 use windlass_informer::{ClientStack, InformerOptions, ServerClock, SharedInformerFactory};
-use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
+use windlass_reconciler::{
+    AnyController, ControllerBuilder, ControllerDefaults, ObjectType, OnWrite, Reconcile, Write,
+};
 use windlass_webhook::Webhooks;
 
 use crate::candidacy::OnLostLeadership;
 use crate::connect::MakeClient;
-use crate::controllers::{AnyController, BuildOthers, OnWrite, PendingController};
+use crate::controllers::{BuildOthers, PendingController};
 use crate::dashboard;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};

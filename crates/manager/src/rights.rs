@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use windlass_evidence::{Condition, DeclaredRight, Right, Scope};
 use windlass_informer::{InformerCache, Resource};
+use windlass_reconciler::AnyController;
 use windlass_webhook::ClientTarget;
 
-use crate::controllers::AnyController;
 use crate::manager::Manager;
 use crate::options::Options;
 use crate::webhooks::{self, NamedWebhooks};

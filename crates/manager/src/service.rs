@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::install_crd;
+use windlass_reconciler::{AnyController, install_crd};
 
 use crate::candidacy::{Candidacy, LeadershipChange, OnLostLeadership};
 use crate::connect::MakeClient;
-use crate::controllers::{AnyController, Parts, add_checks};
+use crate::controllers::{Parts, add_checks};
 use crate::election::Elector;
 use crate::error::{ManagerError, NoCluster};
 use crate::group::Group;

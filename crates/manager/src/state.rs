@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use windlass_informer::{Resource, ServerClock, SharedInformerFactory};
+use windlass_reconciler::AnyController;
 use windlass_webhook::LogLimit;
 
-use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
 use crate::fence::Fence;
 use crate::http::checks::{Checks, Finding, Probe};

@@ -1,5 +1,6 @@
 //! A controller: informers whose events become keys in a queue, and workers that drain it.
 
+pub(crate) mod any_controller;
 pub(crate) mod builder;
 pub(crate) mod defaults;
 pub(crate) mod handle;
@@ -75,7 +76,7 @@ impl<K: ObjectType> Controller<K> {
     /// answers, together with the key that ran. It is called before the run sees the answer, so it
     /// must be quick. Returns whether it was accepted: a controller has one observer.
     pub fn on_write(&self, observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static) -> bool {
-        self.core().on_write.set(Box::new(observer)).is_ok()
+        self.core().on_write.set(Arc::new(observer)).is_ok()
     }
 
     /// Its caches. Each can tell whether it shows something that was written.

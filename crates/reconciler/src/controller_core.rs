@@ -87,7 +87,9 @@ pub(crate) struct ControllerCore {
     pub(crate) durations: OnceLock<Histogram>,
 }
 
-type OnWrite = Box<dyn Fn(&ObjectKey, &Write) + Send + Sync>;
+/// Called with every write of a run, and the key that ran. See
+/// [`Controller::on_write`](crate::Controller::on_write).
+pub type OnWrite = Arc<dyn Fn(&ObjectKey, &Write) + Send + Sync>;
 
 impl ControllerCore {
     /// Whether every cache is caught up with this write.

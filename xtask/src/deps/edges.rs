@@ -63,10 +63,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
-    Layer { name: "windlass-workloads", uses: &["windlass"], never: &[] },
+    Layer {
+        name: "windlass-workloads",
+        uses: &["windlass-reconciler", "windlass-informer", "windlass-indexer"],
+        never: SERVICE,
+    },
     Layer {
         name: "windlass-cluster",
-        uses: &["windlass-apiserver", "windlass-workloads", "windlass"],
+        uses: &["windlass-apiserver", "windlass-workloads", "windlass-informer"],
         never: &[],
     },
     Layer {
@@ -79,6 +83,9 @@ const LAYERS: &[Layer] = &[
 
 /// The store uses the Kubernetes types, but never calls a server.
 const CLIENT: &[&str] = &["kube-client"];
+
+/// Workloads run controllers without a manager, and so without what it serves.
+const SERVICE: &[&str] = &["axum", "rcgen"];
 
 /// The queue is also for programs without Kubernetes.
 const KUBERNETES: &[&str] = &["kube-client", "kube-core", "kube-derive", "kube", "k8s-openapi"];

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass::informer::SharedInformerFactory;
 use windlass_apiserver::{ApiServer, Kubeconfig, Listening, Tls, User};
+use windlass_informer::SharedInformerFactory;
 use windlass_workloads::{RUN_TIME, START_DELAY, Workloads};
 
 use crate::cluster::{Cluster, ClusterError};

@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use windlass::indexer::{Head, HeadParser, ResourceVersion};
 use windlass::informer::{InformerCache, Written};
-use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
+use windlass::reconciler::AnyController;
 
 /// Asks for a list with metadata only.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use windlass::manager::{AnyController, View};
+use windlass::manager::View;
 use windlass::prelude::ObjectKey;
-use windlass::reconciler::{Shutdown, Write};
+use windlass::reconciler::{AnyController, Shutdown, Write};
 
 use crate::writes::WriteRecord;
 

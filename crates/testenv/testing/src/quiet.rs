@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
-use windlass::reconciler::{Cause, Counts};
+use windlass::reconciler::{AnyController, Cause, Counts};
 use windlass::workqueue::KeyStatus;
 
 use crate::caches::behind;

@@ -6,9 +6,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
-use windlass::reconciler::{Cause, Outcome, Run};
+use windlass::reconciler::{AnyController, Cause, Outcome, Run};
 use windlass::workqueue::KeyStatus;
 
 use crate::part::Part;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
-use windlass::manager::{AnyController, Manager};
+use windlass::manager::Manager;
 use windlass::prelude::{Controller, Reconcile};
-use windlass::reconciler::{ControllerBuilder, ObjectType, Shutdown};
+use windlass::reconciler::{AnyController, ControllerBuilder, ObjectType, Shutdown};
 use windlass_workloads::Workloads;
 
 use crate::part::{Part, PartResult, Subject, Writes};

@@ -5,9 +5,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
-use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
-use windlass::reconciler::Run;
+use windlass::reconciler::{AnyController, Run};
 
 use crate::part::{Part, PartResult};
 use crate::quiet::{Quiet, wait_until};

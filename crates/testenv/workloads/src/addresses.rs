@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
-use windlass::indexer::ObjectKey;
+use windlass_indexer::ObjectKey;
 
 use crate::objects::Node;
 

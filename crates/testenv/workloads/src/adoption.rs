@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt as _};
-use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
-use windlass::reconciler::{Error, RunContext, owner_reference};
+use windlass_indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
+use windlass_reconciler::{Error, RunContext, owner_reference};
 
 use crate::objects::Managed;
 

@@ -18,9 +18,9 @@ pub(crate) mod template;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use windlass::indexer::{Cached, Lister, ObjectKey};
-use windlass::informer::{Event, SharedInformerFactory};
-use windlass::reconciler::{
+use windlass_indexer::{Cached, Lister, ObjectKey};
+use windlass_informer::{Event, SharedInformerFactory};
+use windlass_reconciler::{
     Action, BuildError, Controller, Error, Predicate, Reconcile, RunContext, Watch,
 };
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
-use windlass::indexer::{Cached, Lister, ObjectKey};
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_indexer::{Cached, Lister, ObjectKey};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::adoption::controller;
 use crate::clock::Clock;

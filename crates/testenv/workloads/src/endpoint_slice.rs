@@ -10,9 +10,9 @@ mod endpoint;
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
-use windlass::indexer::{Cached, Lister, ObjectKey};
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_indexer::{Cached, Lister, ObjectKey};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::adoption::{controller, trusted_candidates};
 use crate::objects::{EndpointSlice, Node, Pod, Service};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass::reconciler::{BuildError, RunError};
+use windlass_reconciler::{BuildError, RunError};
 
 use crate::addresses::NODES_MAX;
 

@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{
     Action, BuildError, Controller, Error, Propagation, Reconcile, RunContext, Watch, WriteOptions,
 };
 

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use tokio::time::Instant;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{
     Action, BuildError, Controller, Error, Reconcile, RunContext, Watch, WriteOptions,
 };
 

@@ -10,7 +10,7 @@
 //! ```
 //! use std::time::Duration;
 //! use tokio_util::sync::CancellationToken;
-//! use windlass::prelude::SharedInformerFactory;
+//! use windlass_informer::SharedInformerFactory;
 //! use windlass_workloads::{Workloads, WorkloadsError};
 //!
 //! async fn live(client: kube::Client, stop: CancellationToken) -> Result<(), WorkloadsError> {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::Value;
-use windlass::reconciler::{Error, owner_reference};
+use windlass_reconciler::{Error, owner_reference};
 
 use crate::clock::until;
 use crate::objects::{Condition, Managed, Pod, PodStatus};

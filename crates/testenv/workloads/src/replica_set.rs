@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use windlass::indexer::{ByOwner, Lister};
-use windlass::informer::{InformerOptions, SharedInformerFactory};
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_indexer::{ByOwner, Lister};
+use windlass_informer::{InformerOptions, SharedInformerFactory};
+use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::adoption::{Orphans, adopters, claim_all, selector, trusted_candidates};
 use crate::clock::Clock;

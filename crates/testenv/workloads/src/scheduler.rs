@@ -14,9 +14,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::json;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::clock::{Clock, stored};
 use crate::objects::{Binding, Condition, Node, Pod};

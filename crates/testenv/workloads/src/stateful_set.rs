@@ -21,9 +21,9 @@ mod update;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use windlass::indexer::Lister;
-use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_indexer::Lister;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::adoption::{adopters, candidates, claim_all, selector};
 use crate::clock::Clock;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
-use windlass::informer::SharedInformerFactory;
-use windlass::manager::AnyController;
-use windlass::reconciler::RunError;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::AnyController;
+use windlass_reconciler::RunError;
 
 use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ pub const RUN_TIME: Duration = Duration::from_millis(100);
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 /// use tokio_util::sync::CancellationToken;
-/// use windlass::prelude::SharedInformerFactory;
+/// use windlass_informer::SharedInformerFactory;
 /// use windlass_workloads::Workloads;
 ///
 /// let factory = SharedInformerFactory::new(client);

@@ -6,14 +6,14 @@ use serde::Serialize;
 use windlass_indexer::ObjectKey;
 use windlass_informer::InformerCache;
 use windlass_reconciler::{
-    Cause, Counts, InactiveKey, InactiveReason, JournalStatus, Outcome, RecorderStatus, Run,
+    AnyController, Cause, Counts, InactiveKey, InactiveReason, JournalStatus, Outcome,
+    RecorderStatus, Run,
 };
 use windlass_workqueue::{KeyStatus, NextRun, Priority};
 
 use super::camel_case;
 use super::clock::{Clock, Time};
 use super::select::Selection;
-use crate::controllers::AnyController;
 use crate::state::ControllerState;
 
 /// A controller.

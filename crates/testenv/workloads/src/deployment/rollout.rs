@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
-use windlass::indexer::{Lister, ObjectKey, Uid};
-use windlass::reconciler::{Action, Class, Error, RunContext, WriteOptions};
+use windlass_indexer::{Lister, ObjectKey, Uid};
+use windlass_reconciler::{Action, Class, Error, RunContext, WriteOptions};
 
 use super::limits::Limits;
 use super::proportion::{Share, sizes};

@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
 use serde_json::Value;
-use windlass::reconciler::{OwnershipError, owner_reference};
+use windlass_reconciler::{OwnershipError, owner_reference};
 
 use crate::objects::{Deployment, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 

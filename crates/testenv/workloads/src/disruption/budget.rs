@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use serde_json::json;
-use windlass::reconciler::Error;
+use windlass_reconciler::Error;
 
 use crate::clock::{stored, until};
 use crate::objects::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
-use windlass::reconciler::{OwnershipError, owner_reference};
+use windlass_reconciler::{OwnershipError, owner_reference};
 
 use super::endpoint::{endpoint, ports};
 use crate::objects::{Endpoint, EndpointPort, EndpointSlice, Node, Pod, Service};

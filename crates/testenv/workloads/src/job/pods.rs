@@ -3,8 +3,8 @@
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use windlass::indexer::ObjectKey;
-use windlass::reconciler::{Error, RunContext};
+use windlass_indexer::ObjectKey;
+use windlass_reconciler::{Error, RunContext};
 
 use crate::objects::{Job, Pod};
 use crate::pod::{FAILED, SUCCEEDED, from_template, is_deleted, phase};

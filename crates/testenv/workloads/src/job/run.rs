@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use windlass::reconciler::{Action, Error, RunContext};
+use windlass_reconciler::{Action, Error, RunContext};
 
 use super::backoff::Backoff;
 use super::condition::{self, SUSPENDED};

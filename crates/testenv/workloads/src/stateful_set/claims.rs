@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
-use windlass::reconciler::{Error, OwnershipError, owner_reference};
+use windlass_reconciler::{Error, OwnershipError, owner_reference};
 
 use crate::objects::{Claim, Pod, StatefulSet};
 

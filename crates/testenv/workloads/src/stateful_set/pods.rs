@@ -2,7 +2,7 @@
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use windlass::reconciler::Error;
+use windlass_reconciler::Error;
 
 use super::claims::claim_name;
 use super::members::pod_name;

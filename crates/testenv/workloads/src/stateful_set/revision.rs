@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use windlass::reconciler::{OwnershipError, owner_reference};
+use windlass_reconciler::{OwnershipError, owner_reference};
 
 use crate::deployment::template::{ALPHABET, labels};
 use crate::objects::{ControllerRevision, StatefulSet};

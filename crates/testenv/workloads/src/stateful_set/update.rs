@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::reconciler::{Action, Class, Error, RunContext};
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_reconciler::{Action, Class, Error, RunContext};
 
 use super::claims::{claims_of, is_left_over, owners_of};
 use super::members::{Members, ordinal, pod_name};
@@ -216,7 +216,7 @@ impl<'a> Update<'a> {
         // The pod does not exist yet, so only the set can be the owner.
         if self.set.spec.persistent_volume_claim_retention_policy.deletes_with_set() {
             made.metadata.owner_references =
-                Some(vec![windlass::reconciler::owner_reference(self.set)?]);
+                Some(vec![windlass_reconciler::owner_reference(self.set)?]);
         }
         self.cx.live().create(&made).await?;
         let note = format!(

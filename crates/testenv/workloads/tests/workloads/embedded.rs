@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass::informer::SharedInformerFactory;
+use windlass_informer::SharedInformerFactory;
 use windlass_testserver::TestServer;
 use windlass_testserver::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_workloads::Workloads;

@@ -17,7 +17,7 @@ use kube::api::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass::informer::{InformerOptions, SharedInformerFactory};
+use windlass_informer::{InformerOptions, SharedInformerFactory};
 use windlass_testserver::TestServer;
 use windlass_workloads::{Workloads, WorkloadsError};
 
