@@ -9,6 +9,8 @@
 //!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts`, only the duration in
 //!   `(5m10s ago)` is replaced. Words such as `<unknown>` are kept, and so is the duration of a
 //!   job. A Table without columns uses those of the last one with columns.
+//! - The descriptions of a Table's columns are dropped: no client prints them, and the embedded
+//!   server has none for built-in kinds.
 //! - The port of a webhook in a URL or a loopback address becomes `<port>`.
 //! - Continue tokens are decoded, and their version replaced.
 //! - Service account tokens are decoded, and their times become offsets from the first of them.
@@ -125,6 +127,9 @@ impl Normaliser {
                 ("metadata", Value::Object(metadata)) if is_list => self.list_metadata(metadata),
                 ("resourceVersion", Value::String(version)) => self.version(version),
                 ("continue", Value::String(token)) => json!(opened(token)),
+                ("columnDefinitions", Value::Array(columns)) => {
+                    columns.iter().map(|column| self.column(column)).collect()
+                }
                 (_, other) => self.value(other),
             };
             out.insert(key.clone(), value);
@@ -145,6 +150,15 @@ impl Normaliser {
             }
         }
         table
+    }
+
+    /// Normalises a column of a table.
+    fn column(&mut self, column: &Value) -> Value {
+        let mut column = column.clone();
+        if let Value::Object(column) = &mut column {
+            column.remove("description");
+        }
+        self.value(&column)
     }
 
     fn list_metadata(&mut self, metadata: &Map<String, Value>) -> Value {
@@ -441,6 +455,15 @@ mod tests {
         let same = json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"]);
         assert_eq!(seen["rows"][0]["cells"], same);
         assert_eq!(normaliser.value(&json!({"age": "5m"})), json!({"age": "5m"}));
+    }
+
+    #[test]
+    fn description_of_a_column_is_dropped_unless_it_was_picked() {
+        let column = json!({"name": "Age", "type": "date", "description": "When it was made"});
+        let seen = Normaliser::default().value(&json!({ "/columnDefinitions": [column] }));
+        assert_eq!(seen, json!({"/columnDefinitions": [{"name": "Age", "type": "date"}]}));
+        let picked = json!({"/columnDefinitions/0/description": "When it was made"});
+        assert_eq!(Normaliser::default().value(&picked), picked);
     }
 
     #[test]

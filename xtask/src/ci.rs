@@ -34,6 +34,8 @@ enum Step {
     Deps,
     /// All tests pass: unit, integration and documentation tests.
     Tests,
+    /// The embedded API server works without its features, as operators embed it.
+    Features,
     /// The website operator is a static binary that runs in an empty root folder as an unprivileged
     /// user.
     Image,
@@ -90,6 +92,7 @@ impl Step {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Tests => "tests",
+            Self::Features => "features",
             Self::Docs => "docs",
             Self::Deps => "deps",
             Self::Image => "image",
@@ -106,6 +109,13 @@ impl Step {
             }
             // Includes the documentation tests: cargo runs them unless there is a target filter.
             Self::Tests => cargo(&["test", "--workspace", "--locked"]),
+            // In the step above, other members of the workspace turn the features on.
+            Self::Features => {
+                let what = ["test", "--package", "windlass-apiserver", "--no-default-features"];
+                cargo(
+                    &[&what[..], &["--test", "apiserver", "--locked", "without_kubectl"]].concat(),
+                )
+            }
             Self::Docs => cargo(&["doc", "--workspace", "--no-deps", "--all-features", "--locked"])
                 .env("RUSTDOCFLAGS", "-D warnings"),
             Self::Deps => return Work::DependencyChecks,
@@ -144,13 +154,16 @@ mod tests {
 
     #[test]
     fn all_steps_run_by_default_cheapest_first() {
-        assert_eq!(names(&Options::default()), ["fmt", "clippy", "docs", "deps", "tests", "image"]);
+        assert_eq!(
+            names(&Options::default()),
+            ["fmt", "clippy", "docs", "deps", "tests", "features", "image"]
+        );
     }
 
     #[test]
     fn skipped_steps_are_left_out() {
         let options = Options { skip: vec![Step::Tests], only: Vec::new() };
-        assert_eq!(names(&options), ["fmt", "clippy", "docs", "deps", "image"]);
+        assert_eq!(names(&options), ["fmt", "clippy", "docs", "deps", "features", "image"]);
     }
 
     #[test]

@@ -164,16 +164,21 @@ mod tests {
 
     #[test]
     fn the_first_form_that_we_have_wins() {
+        let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        assert_eq!(form(metadata), Ok(Form::Metadata));
+        assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
+        assert_eq!(object_form(None, true, true), Ok(Form::Full));
+    }
+
+    #[cfg(feature = "kubectl")]
+    #[test]
+    fn table_comes_in_the_first_version_that_we_have() {
         let table = |version| Ok(Form::Table(TableForm { version, include: Include::Metadata }));
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         assert_eq!(form(kubectl), table(TableVersion::V1));
         let old = "application/json;as=Table;v=v2;g=meta.k8s.io,\
                    application/json;as=Table;v=v1beta1;g=meta.k8s.io";
         assert_eq!(form(old), table(TableVersion::V1Beta1));
-        let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        assert_eq!(form(metadata), Ok(Form::Metadata));
-        assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
-        assert_eq!(object_form(None, true, true), Ok(Form::Full));
     }
 
     #[test]

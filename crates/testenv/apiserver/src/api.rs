@@ -110,16 +110,9 @@ impl Call<'_> {
                 "use the query parameter watch=true",
             )),
             Route::Unknown => Ok(reply::page_not_found()),
-            Route::OpenApi => {
-                let documents = self.shared.state().openapi_documents();
-                Ok(reply::plain(&openapi::index(&documents)))
-            }
+            Route::OpenApi => openapi::index(self.shared),
             Route::OpenApiDocument { group, version } => {
-                let document = self.shared.state().openapi_document(group, version);
-                let uri = &self.parts.uri;
-                let headers = &self.parts.headers;
-                let document = document.as_deref().map(openapi::cache::Document::made);
-                Ok(openapi::answer(document, uri.path(), uri.query(), headers))
+                openapi::document(self.shared, self.parts, group, version)
             }
             discovery => self.discovery(discovery),
         }

@@ -11,7 +11,7 @@
 
 mod builtin;
 mod defaults;
-mod registry;
+pub(crate) mod registry;
 pub(crate) mod shape;
 mod validate;
 mod versions;
@@ -19,10 +19,8 @@ mod versions;
 #[cfg(test)]
 pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
-pub(crate) use self::registry::{Group, KindId, Registered, Registry};
-pub(crate) use self::shape::{
-    PatchPlace, convert, convert_builtin, decode_builtin, decode_type, prune_metadata,
-};
+pub(crate) use self::registry::{KindId, Registered, Registry};
+pub(crate) use self::shape::{convert_builtin, decode_builtin, decode_type, prune_metadata};
 pub(crate) use self::validate::{
     check_review_versions, check_service, check_url, validate_builtin, validate_builtin_update,
 };

@@ -30,6 +30,13 @@
 //! Only webhooks are waited for: a write that needs one ends before anything is stored, the webhook
 //! is called without the lock, and the write starts again with its answer (`webhook`).
 //!
+//! # Features
+//!
+//! `kubectl`, on by default: tables, `OpenAPI` documents and strategic merge patches, which only
+//! kubectl asks for. Without it a table is refused as an unknown media type is, `/openapi` is a 404,
+//! and a strategic merge patch is a 415. `program`, on by default: the program of the same name, and
+//! the module `program`. Libraries turn both off.
+//!
 //! # Determinism
 //!
 //! Uids, generated names and the chances of faults come from [`Builder::seed`], stored times from
@@ -37,6 +44,8 @@
 //! is ordered: the same requests in the same order give the same bytes.
 
 #![forbid(unsafe_code)]
+// What only the modules behind the feature use is not worth a `cfg` each.
+#![cfg_attr(not(feature = "kubectl"), allow(dead_code))]
 
 mod accept;
 mod access;
@@ -67,7 +76,9 @@ mod listen;
 mod merge_schema;
 mod metadata;
 mod object;
+#[cfg_attr(not(feature = "kubectl"), path = "no_openapi.rs")]
 mod openapi;
+#[cfg(feature = "program")]
 pub mod program;
 mod protobuf;
 mod query;
@@ -82,6 +93,7 @@ mod service;
 mod shared;
 mod state;
 mod store;
+#[cfg_attr(not(feature = "kubectl"), path = "no_table.rs")]
 mod table;
 mod target;
 mod tls;

@@ -11,7 +11,7 @@
 //! state, so that other requests do not wait.
 
 mod answer;
-pub(crate) mod cache;
+mod cache;
 mod catalog;
 mod custom;
 mod document;
@@ -20,18 +20,24 @@ mod paths;
 
 use std::sync::{Arc, PoisonError};
 
+use http::Response;
+use http::request::Parts;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::answer::answer;
+pub(crate) use self::cache::Cache;
 use self::cache::{BUILT_IN, Document, Name};
+use crate::body::Body;
+use crate::failure::Failure;
 use crate::kind::Origin;
 use crate::kinds::Registered;
+use crate::reply;
+use crate::shared::Shared;
 use crate::state::State;
 
 impl State {
     /// Returns all documents. [`Document::made`] generates those that are missing, which takes
     /// milliseconds: the caller must have released the lock of the state.
-    pub(crate) fn openapi_documents(&mut self) -> Vec<Arc<Document>> {
+    fn openapi_documents(&mut self) -> Vec<Arc<Document>> {
         let groups = self.registry.groups();
         let named: Vec<Name> = groups
             .iter()
@@ -44,7 +50,7 @@ impl State {
     }
 
     /// Returns the document of a group (empty: core) and a version.
-    pub(crate) fn openapi_document(&mut self, group: &str, version: &str) -> Option<Arc<Document>> {
+    fn openapi_document(&mut self, group: &str, version: &str) -> Option<Arc<Document>> {
         let found = self.registry.group(group)?;
         if !found.versions().contains(&version) {
             return None;
@@ -62,8 +68,14 @@ impl State {
     }
 }
 
-/// Returns `/openapi/v3`: the paths of all documents.
-pub(crate) fn index(documents: &[Arc<Document>]) -> Value {
+/// Answers `/openapi/v3`: the paths of all documents.
+#[expect(clippy::unnecessary_wraps, reason = "without the feature `kubectl` it is an error")]
+pub(crate) fn index(shared: &Shared) -> Result<Response<Body>, Failure> {
+    let documents = shared.state().openapi_documents();
+    Ok(reply::plain(&paths_of(&documents)))
+}
+
+fn paths_of(documents: &[Arc<Document>]) -> Value {
     let mut paths = Map::new();
     for document in documents {
         let path = document.path();
@@ -71,6 +83,19 @@ pub(crate) fn index(documents: &[Arc<Document>]) -> Value {
         paths.insert(path, json!({"serverRelativeURL": url}));
     }
     json!({ "paths": paths })
+}
+
+/// Answers with the document of a group and version.
+#[expect(clippy::unnecessary_wraps, reason = "without the feature `kubectl` it is an error")]
+pub(crate) fn document(
+    shared: &Shared,
+    request: &Parts,
+    group: &str,
+    version: &str,
+) -> Result<Response<Body>, Failure> {
+    let document = shared.state().openapi_document(group, version);
+    let made = document.as_deref().map(Document::made);
+    Ok(answer::answer(made, request.uri.path(), request.uri.query(), &request.headers))
 }
 
 #[cfg(test)]

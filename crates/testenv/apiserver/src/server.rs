@@ -277,7 +277,7 @@ impl Builder {
             owners: Owners::default(),
             touched: VecDeque::new(),
             served: std::collections::BTreeMap::new(),
-            openapi: crate::openapi::cache::Cache::default(),
+            openapi: crate::openapi::Cache::default(),
             collects: self.collects,
             uncollected: self.collects_by_step.then(VecDeque::new),
             creates_accounts: self.creates_accounts || self.auth.uses_roles(),

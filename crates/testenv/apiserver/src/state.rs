@@ -19,7 +19,7 @@ use crate::filter::Filter;
 use crate::ids::Ids;
 use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
-use crate::openapi::cache::Cache;
+use crate::openapi::Cache;
 use crate::query::Query;
 use crate::rbac::Rbac;
 use crate::rbac::rule::GROUP;

@@ -27,7 +27,8 @@
 //! [`windlass_workloads`] say what the server and the workloads do, and what they do not.
 //!
 //! The feature `program`, on by default, builds the program of the same name. Libraries turn it
-//! off, because it selects a version of the Kubernetes types.
+//! off, because it selects a version of the Kubernetes types. It includes the feature `kubectl`:
+//! what only kubectl asks the API server for.
 //!
 //! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (how the
 //! controllers authenticate), `greeting` (the output of the program).

@@ -56,6 +56,8 @@ pub(in crate::cases) async fn custom_columns_are_described(t: &mut Script) {
     let content = json!({"spec": {"size": 3, "wide": "w"}, "status": status});
     t.given(t.things("describeds"), thing("Described", "a", content)).await;
     t.send(table(t.things("describeds"))).await;
+    let descriptions = ["/columnDefinitions/1/description", "/columnDefinitions/2/description"];
+    t.pick(table(t.things("describeds")), &descriptions).await;
 }
 
 pub(in crate::cases) async fn custom_cells_of_all_types(t: &mut Script) {

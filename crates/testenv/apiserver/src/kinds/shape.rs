@@ -4,13 +4,12 @@
 //! value of a wrong type is rejected with an error of Go's decoder. Here the structs are data,
 //! `shape/shapes.txt`, recorded from a real server by the example `kinds`. [`table`] reads the
 //! file, [`walk`] decodes an object, and [`text`] and [`time`] check the types that Go decodes from
-//! a string. [`patching`] says how fields merge in a strategic merge patch. For server-side apply,
-//! [`crate::merge_schema`] reads it from the table.
+//! a string. How fields merge, in server-side apply and in strategic merge patches, is read from
+//! the table by [`crate::merge_schema`] and `crate::write::patch`.
 //!
 //! Unknown fields are reported in the order of the object's fields, as on the real server. But
 //! there it is the order of the body, and here fields are sorted by name.
 
-mod patching;
 pub(crate) mod table;
 mod text;
 mod time;
@@ -18,7 +17,6 @@ mod walk;
 
 use serde_json::Value;
 
-pub(crate) use self::patching::PatchPlace;
 use self::table::{OBJECT_META, TABLE};
 use self::walk::Walk;
 use crate::kind::Kind;

@@ -11,7 +11,7 @@ use super::cache::Made;
 use crate::body::{self, Body};
 
 /// Answers a request for a document at `path`. The query may contain the expected hash.
-pub(crate) fn answer(
+pub(super) fn answer(
     document: Option<&Made>,
     path: &str,
     query: Option<&str>,

@@ -9,7 +9,7 @@ use ring::digest;
 use serde_json::Value;
 
 use super::document;
-use crate::kinds::Group;
+use crate::kinds::registry::Group;
 
 /// One document, generated on first use.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::custom;
 use super::operation::resource_list;
 use super::paths::Paths;
 use crate::kind::{Kind, Origin, Version};
-use crate::kinds::Group;
+use crate::kinds::registry::Group;
 
 /// Returns the document of a group and version; `definitions` are the specs of the group's custom
 /// kinds.

@@ -68,7 +68,7 @@ fn document_is_made_once_and_not_before_it_is_sent() {
     let other = cache.document(group, "v1", vec![json!({"group": "apps", "versions": []})]);
     assert!(!Arc::ptr_eq(&one, &other) && other.made.get().is_none());
     assert!(
-        index(&[one])["paths"]["apis/apps/v1"]["serverRelativeURL"]
+        paths_of(&[one])["paths"]["apis/apps/v1"]["serverRelativeURL"]
             .as_str()
             .is_some_and(|url| url.ends_with(&hash))
     );

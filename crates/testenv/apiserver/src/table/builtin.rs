@@ -1,12 +1,13 @@
 //! The tables of built-in kinds: columns as data, cells as functions of the object's JSON.
 //!
-//! There is a module for each family of kinds, with the columns in `columns.rs` beside it. The
-//! cells have the texts of kube-apiserver v1.36.3. Kinds that are not listed have the two columns
-//! that fit every object.
+//! There is a module for each family of kinds; `columns` has the columns of all. The cells have the
+//! texts of kube-apiserver v1.36.3. Kinds that are not listed have the two columns that fit every
+//! object.
 
 mod access;
 mod batch;
 mod cluster;
+mod columns;
 mod config;
 mod events;
 mod network;
@@ -50,15 +51,7 @@ static DEFAULT: BuiltIn = BuiltIn {
 
 /// The table of a built-in kind's scale.
 pub(super) static SCALE: BuiltIn = BuiltIn::new(
-    &[
-        NAME_WITHOUT_FORMAT,
-        integer("Desired", "replicas is the desired number of instances for the scaled object."),
-        integer(
-            "Available",
-            "replicas is the actual number of observed instances of the scaled object.",
-        ),
-        AGE,
-    ],
+    &[NAME_WITHOUT_FORMAT, integer("Desired"), integer("Available"), AGE],
     |scale, now| {
         let (desired, actual) = (&scale["spec"]["replicas"], &scale["status"]["replicas"]);
         json!([name(scale), number(desired), number(actual), now.age(scale)])

@@ -39,8 +39,8 @@ impl CustomColumns {
 
     /// Returns the columns of a custom kind's scale.
     pub(super) fn of_scale() -> Self {
-        let desired = integer("Desired", "Number of desired replicas");
-        let actual = integer("Available", "Number of actual replicas");
+        let desired = integer("Desired");
+        let actual = integer("Available");
         let desired = CustomColumn::fixed(desired, ".spec.replicas");
         let actual = CustomColumn::fixed(actual, ".status.replicas");
         Self([desired, actual, age()].into())

@@ -1,17 +1,18 @@
 //! Patches: a body and its media type become an edit of an object.
 
 mod operations;
+#[cfg_attr(not(feature = "kubectl"), path = "patch/no_strategic.rs")]
 mod strategic;
 
 use serde_json::{Map, Value};
 
-use super::decode::{Decoder, misfit};
+use super::decode::Decoder;
 use crate::failure::Failure;
 use crate::go_decoder::{go_syntax, go_type};
 use crate::json;
-use crate::kinds::{PatchPlace, convert};
 use crate::target::Target;
 pub(crate) use operations::Operation;
+use strategic::StrategicPatch;
 
 /// The patch type, from the media type of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +32,7 @@ pub(crate) enum PatchType {
 pub(crate) enum Patch {
     Operations(Vec<Operation>),
     Merge(Value),
-    /// The patch, and its duplicate fields.
-    Strategic(Map<String, Value>, Vec<String>),
+    Strategic(StrategicPatch),
 }
 
 /// The limit on operations in one JSON patch, as on the real server.
@@ -66,7 +66,7 @@ impl Patch {
         match patch_type {
             PatchType::Operations => operations(read.value),
             PatchType::Merge => merge(read.value).map(Self::Merge),
-            PatchType::Strategic => strategic(read),
+            PatchType::Strategic => StrategicPatch::parse(read).map(Self::Strategic),
             PatchType::Apply => Err(Failure::unsupported_body(
                 "server-side apply of a scale",
                 "send application/merge-patch+json or application/json-patch+json",
@@ -80,13 +80,8 @@ impl Patch {
         decoder: &Decoder<'_>,
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
-        if let Self::Strategic(patch, duplicates) = self {
-            let target = decoder.target;
-            let place = PatchPlace::of_kind(&target.kind, &target.version().name);
-            let place = place.ok_or_else(Failure::unsupported_patch_type)?;
-            let mut patch = patch.clone();
-            let object = strategic::merge(object, &mut patch, place)?;
-            return decoder.converted(object, &strategic::golang::shown_map(&patch), duplicates);
+        if let Self::Strategic(patch) = self {
+            return patch.apply(decoder, object);
         }
         match self.apply_value(Value::Object(object))? {
             Value::Object(object) => decoder.patched(object),
@@ -106,15 +101,7 @@ impl Patch {
                 }
             }
             Self::Merge(patch) => apply_merge(&mut value, patch),
-            Self::Strategic(patch, _) => {
-                let place = PatchPlace::of("autoscaling/v1", "Scale");
-                let place = place.ok_or_else(Failure::unsupported_patch_type)?;
-                let Value::Object(scale) = value else { return Err(Failure::rejected_patch()) };
-                let mut patch = patch.clone();
-                value = Value::Object(strategic::merge(scale, &mut patch, place)?);
-                convert("autoscaling/v1", "Scale", &mut value)
-                    .map_err(|why| misfit(&strategic::golang::shown_map(&patch), &why))?;
-            }
+            Self::Strategic(patch) => value = patch.apply_to_scale(value)?,
         }
         Ok(value)
     }
@@ -170,16 +157,4 @@ fn operations(patch: Value) -> Result<Patch, Failure> {
     }
     let operations = list.into_iter().map(Operation::new).collect::<Result<_, _>>();
     operations.map(Patch::Operations).map_err(|_| Failure::rejected_patch())
-}
-
-/// Reads a strategic merge patch. The real server accepts null as an empty patch.
-fn strategic(read: json::Read) -> Result<Patch, Failure> {
-    match read.value {
-        Value::Object(patch) => Ok(Patch::Strategic(patch, read.duplicates)),
-        Value::Null => Ok(Patch::Strategic(Map::new(), Vec::new())),
-        other => Err(Failure::bad_request(format!(
-            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            go_type(&other)
-        ))),
-    }
 }

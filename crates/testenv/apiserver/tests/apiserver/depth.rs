@@ -117,6 +117,7 @@ async fn custom_resources_of_any_depth_live_beside_others() {
     assert_eq!(delete_answer(&other, &format!("{THINGS}/d")).await.0, StatusCode::OK);
 }
 
+#[cfg(feature = "kubectl")]
 #[tokio::test]
 async fn tables_of_deep_objects_have_rows() {
     let server = with_things().await;

@@ -1,10 +1,8 @@
 //! RBAC bindings.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::age::Now;
 use crate::table::cells::{list, name, text};
 

@@ -1,10 +1,8 @@
 //! Jobs and cron jobs.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::age::{Now, human_duration, parse};
 use crate::table::cells::{
     NONE, UNSET, condition, containers, given_or, is_terminating, list, name, number,

@@ -1,12 +1,10 @@
 //! Nodes, namespaces, leases, and the classes of pods.
 
-mod columns;
-
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{NONE, list, name, number, text, text_or};
 
 /// The cell for a value that a node does not report.

@@ -1,10 +1,8 @@
 //! Config maps, secrets, service accounts, quotas and webhook configurations.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{entries, list, name, quantity, text};
 
 pub(super) static CONFIG_MAPS: BuiltIn = BuiltIn::new(columns::CONFIGMAPS, |object, now| {

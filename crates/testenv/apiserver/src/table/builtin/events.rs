@@ -1,10 +1,8 @@
 //! Events of both groups: they are stored with the field names of the core group.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::age::Now;
 use crate::table::cells::{name, number, text, text_or};
 

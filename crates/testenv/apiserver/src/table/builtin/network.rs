@@ -1,12 +1,10 @@
 //! Services, endpoints, ingresses and network policies.
 
-mod columns;
-
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{
     NONE, UNSET, given_or, join, labels, list, name, number, selector_or_none, text, with_more,
 };

@@ -1,11 +1,9 @@
 //! Pods: their status in one word, derived from the states of their containers.
 
-mod columns;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::age::{self, Now};
 use crate::table::cells::{
     NONE, condition, containers, is_terminating, labels, list, name, number, text, text_or,

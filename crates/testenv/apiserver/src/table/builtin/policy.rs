@@ -1,10 +1,8 @@
 //! Pod disruption budgets and autoscalers.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{NONE, UNSET, list, name, number, quantity, text, with_more};
 
 /// How many metrics of an autoscaler a cell shows.

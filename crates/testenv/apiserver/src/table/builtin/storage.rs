@@ -1,10 +1,8 @@
 //! Volumes, claims and storage classes.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{UNSET, given_or, is_terminating, list, name, quantity, text};
 
 /// Access modes and their short names, in the order of the cell.

@@ -1,10 +1,8 @@
 //! Deployments and the other workloads that keep pods running.
 
-mod columns;
-
 use serde_json::{Value, json};
 
-use super::BuiltIn;
+use super::{BuiltIn, columns};
 use crate::table::cells::{
     NONE, containers, labels, list, name, number, selector, selector_or_none, text,
 };

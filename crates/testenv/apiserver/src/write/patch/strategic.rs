@@ -8,23 +8,28 @@
 //! - `$deleteFromPrimitiveList/L`: values to remove from a list of scalars;
 //! - `$retainKeys`: the members that a map may keep.
 //!
-//! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`golang`]
-//! formats values as Go does, because errors quote the patch. Everything works as in apimachinery's
+//! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`place`] says
+//! how fields merge. [`golang`] formats values as Go does, because errors quote the patch. Everything works as in apimachinery's
 //! `StrategicMergePatch`, including its oddities: a new item of a list is added unchanged, with its
 //! nulls and directives.
 //!
 //! Applying a patch consumes it, because errors show what is left of it.
 
-pub(super) mod golang;
+mod golang;
 mod lists;
 mod order;
+mod place;
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use self::place::PatchPlace;
+use super::super::decode::{Decoder, misfit};
 use crate::failure::Failure;
-use crate::kinds::PatchPlace;
+use crate::go_decoder::go_type;
+use crate::json;
+use crate::kinds::shape::convert;
 
 const DIRECTIVE: &str = "$patch";
 const DELETE: &str = "delete";
@@ -34,9 +39,17 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_VALUES: &str = "$deleteFromPrimitiveList";
 const SET_ORDER: &str = "$setElementOrder";
 
+/// A parsed patch.
+#[derive(Debug)]
+pub(crate) struct StrategicPatch {
+    patch: Map<String, Value>,
+    /// The fields that the body has twice.
+    duplicates: Vec<String>,
+}
+
 /// Why a patch cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+enum Refusal {
     /// A directive is malformed.
     Form(&'static str),
     /// A list contains lists.
@@ -81,8 +94,48 @@ impl From<Refusal> for Failure {
     }
 }
 
+impl StrategicPatch {
+    /// Reads a patch. The real server accepts null as an empty patch.
+    pub(super) fn parse(read: json::Read) -> Result<Self, Failure> {
+        match read.value {
+            Value::Object(patch) => Ok(Self { patch, duplicates: read.duplicates }),
+            Value::Null => Ok(Self { patch: Map::new(), duplicates: Vec::new() }),
+            other => Err(Failure::bad_request(format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                go_type(&other)
+            ))),
+        }
+    }
+
+    /// Applies the patch to an object, and checks the result.
+    pub(super) fn apply(
+        &self,
+        decoder: &Decoder<'_>,
+        object: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let target = decoder.target;
+        let place = PatchPlace::of_kind(&target.kind, &target.version().name);
+        let place = place.ok_or_else(Failure::unsupported_patch_type)?;
+        let mut patch = self.patch.clone();
+        let object = merge(object, &mut patch, place)?;
+        decoder.converted(object, &golang::shown_map(&patch), &self.duplicates)
+    }
+
+    /// Applies the patch to a scale.
+    pub(super) fn apply_to_scale(&self, scale: Value) -> Result<Value, Failure> {
+        let place = PatchPlace::of("autoscaling/v1", "Scale");
+        let place = place.ok_or_else(Failure::unsupported_patch_type)?;
+        let Value::Object(scale) = scale else { return Err(Failure::rejected_patch()) };
+        let mut patch = self.patch.clone();
+        let mut scale = Value::Object(merge(scale, &mut patch, place)?);
+        convert("autoscaling/v1", "Scale", &mut scale)
+            .map_err(|why| misfit(&golang::shown_map(&patch), &why))?;
+        Ok(scale)
+    }
+}
+
 /// Applies a patch to a map of a known type.
-pub(super) fn merge(
+fn merge(
     mut original: Map<String, Value>,
     patch: &mut Map<String, Value>,
     place: PatchPlace,

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::golang::{self, identity};
 use super::order::{Ranks, by_rank, interleave};
+use super::place::PatchPlace;
 use super::{DELETE, DIRECTIVE, MERGE, REPLACE, Refusal, SET_ORDER, subject, without_directives};
-use crate::kinds::PatchPlace;
 
 /// The type of a list's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

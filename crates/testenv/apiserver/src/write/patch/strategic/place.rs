@@ -1,12 +1,12 @@
 //! How the fields of built-in kinds merge in strategic merge patches, with the real server's errors
 //! for unknown fields.
 
-use super::table::{Field, Patching, Shape, TABLE, Table, Type};
 use crate::kind::Kind;
+use crate::kinds::shape::table::{Field, Patching, Shape, TABLE, Table, Type};
 
 /// A place in a built-in type that a strategic merge patch has reached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PatchPlace(Of);
+pub(super) struct PatchPlace(Of);
 
 /// The type at a place.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,13 @@ enum Of {
 
 impl PatchPlace {
     /// Whole objects of a kind in one of its versions.
-    pub(crate) fn of_kind(kind: &Kind, version: &str) -> Option<Self> {
+    pub(super) fn of_kind(kind: &Kind, version: &str) -> Option<Self> {
         Self::of(&kind.api_version(version), &kind.kind)
     }
 
     /// Returns the place of whole objects by the names of their type, such as `autoscaling/v1` and
     /// `Scale`.
-    pub(crate) fn of(version: &str, kind: &str) -> Option<Self> {
+    pub(super) fn of(version: &str, kind: &str) -> Option<Self> {
         let table: &'static Table = &TABLE;
         Some(Self(Of::Type(table.get(table.kind(version, kind)?))))
     }
@@ -32,7 +32,7 @@ impl PatchPlace {
     ///
     /// # Errors
     /// Returns an error if the field is unknown.
-    pub(crate) fn map(self, name: &str) -> Result<(Self, Patching), String> {
+    pub(super) fn map(self, name: &str) -> Result<(Self, Patching), String> {
         let field = self.field(name)?;
         Ok((Self::new(&field.shape), field.patching))
     }
@@ -41,7 +41,7 @@ impl PatchPlace {
     ///
     /// # Errors
     /// Returns an error if the field is unknown or is no list.
-    pub(crate) fn list(self, name: &str) -> Result<(Self, Patching), String> {
+    pub(super) fn list(self, name: &str) -> Result<(Self, Patching), String> {
         let field = self.field(name)?;
         match &field.shape {
             Shape::List(_, items) => Ok((Self::new(items), field.patching)),
@@ -51,7 +51,7 @@ impl PatchPlace {
     }
 
     /// Returns the `reflect.Kind` of the place.
-    pub(crate) fn go_kind(self) -> &'static str {
+    pub(super) fn go_kind(self) -> &'static str {
         match self.0 {
             Of::Type(_) => "struct",
             Of::Shape(shape) => shape.go_kind(),
