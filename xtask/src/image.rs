@@ -46,8 +46,10 @@ pub(crate) fn run() -> Result<()> {
 
 /// Returns the build command of the Dockerfile.
 pub(crate) fn build() -> CommandLine {
-    let arguments = ["build", "--release", "--locked", "--package", PROGRAM, "--target", TARGET];
-    CommandLine::new("cargo", &arguments).env("RUSTFLAGS", "-C target-feature=+crt-static")
+    let how = ["build", "--release", "--locked", "--no-default-features"];
+    let what = ["--package", PROGRAM, "--target", TARGET];
+    CommandLine::new("cargo", &[how, what].concat())
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
 }
 
 /// A static binary names no interpreter. The name is a path, which would be in the binary.

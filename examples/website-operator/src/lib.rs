@@ -6,11 +6,12 @@
 //! - [`mod@reconciler`]: what is done for each `Website`, and what its status says;
 //! - [`config_map`], [`deployment`], [`service`]: the objects that are made, one file each;
 //! - [`hosts`]: which `Website` has which host, the thing that the finalizer cleans up;
-//! - [`demo`]: the story that the program tells without a cluster.
+//! - `demo`: the story that the program tells without a cluster, with the feature of this name.
 
 #![forbid(unsafe_code)]
 
 pub mod config_map;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod deployment;
 pub mod hosts;

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use website_operator::demo::{self, Telling};
+#[cfg(feature = "demo")]
+use website_operator::demo;
 use website_operator::{definition, run};
 
 /// Makes a `ConfigMap`, a Deployment and a Service of every Website.
@@ -14,8 +15,9 @@ use website_operator::{definition, run};
 struct Program {
     #[command(subcommand)]
     command: Option<Command>,
+    #[cfg(feature = "demo")]
     #[command(flatten)]
-    telling: Telling,
+    telling: demo::Telling,
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +40,9 @@ async fn main() -> Result<()> {
             print!("{}", serde_saphyr::to_string(&definition())?);
             Ok(())
         }
+        #[cfg(feature = "demo")]
         None => demo::run(&program.telling).await,
+        #[cfg(not(feature = "demo"))]
+        None => anyhow::bail!("this was built without the demo: `run` works on a cluster"),
     }
 }

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use clap::Parser;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema, ResourceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass::manager::{Manager, Options, TaskContext};
+use windlass::manager::{Manager, Options};
 use windlass::prelude::*;
-use windlass_apiserver::ApiServer;
-use windlass_workloads::Workloads;
 
 /// What people write: the files of a site, and how many pods serve them.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
@@ -110,6 +108,7 @@ fn operator(options: Options) -> Manager {
 #[derive(Parser)]
 struct Flags {
     /// Run on an API server in this process, with one Website
+    #[cfg(feature = "demo")]
     #[arg(long)]
     embedded: bool,
     #[command(flatten)]
@@ -120,23 +119,36 @@ struct Flags {
 async fn main() -> anyhow::Result<()> {
     let flags = Flags::parse();
     let operator = operator(flags.manager);
+    #[cfg(feature = "demo")]
     if flags.embedded {
-        return Ok(on_embedded_server(operator, ApiServer::new()).run().await?);
+        return Ok(demo::on_embedded_server(operator).run().await?);
     }
     Ok(operator.run().await?)
 }
 
-/// An API server, the controllers that make pods of Deployments, and a Website.
-fn on_embedded_server(operator: Manager, server: ApiServer) -> Manager {
-    operator
-        .connect(move |stack| Ok(stack.around(server.service(), "default")))
-        .task("workloads", |cx: TaskContext| {
-            Workloads::new(&cx.factory).run(cx.shutdown.token().clone())
-        })
-        .task("hello", |cx: TaskContext| async move {
-            let files = [("index.html".to_owned(), "<h1>Hello</h1>".to_owned())].into();
-            let spec = WebsiteSpec { host: "hello.example.com".into(), files, replicas: 2 };
-            let sites: Api<Website> = Api::default_namespaced(cx.client);
-            sites.create(&PostParams::default(), &Website::new("hello", spec)).await.map(drop)
-        })
+/// The operator on an API server in this process.
+#[cfg(feature = "demo")]
+mod demo {
+    use kube::api::{Api, PostParams};
+    use windlass::manager::TaskContext;
+    use windlass_apiserver::ApiServer;
+    use windlass_workloads::Workloads;
+
+    use super::*;
+
+    /// An API server, the controllers that make pods of Deployments, and a Website.
+    pub(super) fn on_embedded_server(operator: Manager) -> Manager {
+        let server = ApiServer::new();
+        operator
+            .connect(move |stack| Ok(stack.around(server.service(), "default")))
+            .task("workloads", |cx: TaskContext| {
+                Workloads::new(&cx.factory).run(cx.shutdown.token().clone())
+            })
+            .task("hello", |cx: TaskContext| async move {
+                let files = [("index.html".to_owned(), "<h1>Hello</h1>".to_owned())].into();
+                let spec = WebsiteSpec { host: "hello.example.com".into(), files, replicas: 2 };
+                let sites: Api<Website> = Api::default_namespaced(cx.client);
+                sites.create(&PostParams::default(), &Website::new("hello", spec)).await.map(drop)
+            })
+    }
 }

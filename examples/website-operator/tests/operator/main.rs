@@ -5,6 +5,7 @@ mod plan;
 mod real;
 mod reconcile;
 mod rotation;
+#[cfg(feature = "demo")]
 mod story;
 mod tutorial;
 mod versions;
