@@ -175,7 +175,7 @@ async fn kind_that_is_unknown_is_found_when_it_is_defined() {
     let definition = json!({
         "metadata": {"name": "paints.example.com"},
         "spec": {
-            "group": "example.com", "scope": "TestCluster",
+            "group": "example.com", "scope": "Cluster",
             "names": {"plural": "paints", "singular": "paint", "kind": "Paint"},
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
@@ -310,7 +310,7 @@ async fn kinds_that_cannot_be_made_take_no_room_in_the_status() {
     for number in 0..20 {
         let target = reference(&format!("example.com/v1 Kind{number}"), "target");
         cluster.patch::<ResourceSync>("sync", json!({"spec": {"target": target}})).await;
-        running.wait_until_quiet().await;
+        running.wait_until(Quiet::new().ignore_retries()).await;
         assert_eq!(ready(&cluster, "sync").await, is("False", "UnknownKind"));
     }
     let target = json!({"spec": {"target": reference("ConfigMap", "other")}});
