@@ -1,8 +1,8 @@
 //! An embedded Kubernetes API server: in memory, in process, deterministic, with faults on demand.
 //!
 //! It answers controllers, informers and their tests as kube-apiserver does; one conformance suite
-//! runs on both. `docs/APISERVER.md` lists what is supported, what is not, and the answers to
-//! unsupported requests.
+//! runs on both. `crates/testenv/APISERVER.md` lists what is supported, what is not, and the
+//! answers to unsupported requests.
 //!
 //! ```
 //! use windlass_apiserver::{ApiServer, Fault, FaultRule};
