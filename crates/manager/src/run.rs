@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::own_requests::own_requests;
 use crate::rights::{Review, Rights};
 use crate::service::Service;
-use crate::signals::{EXIT_BY_FORCE, stop_on_signals};
+use crate::signals::{self, EXIT_BY_FORCE, stop_on_signals};
 use crate::state::Phase;
 use crate::watchdog::wait_until_overdue;
 
@@ -59,9 +59,11 @@ impl Manager {
             && error.is_stuck()
         {
             // Dropping the runtime would block on that thread forever.
-            tracing::error!("the process ends by force: {error}");
-            drop(logs);
-            std::process::exit(EXIT_BY_FORCE);
+            let error = error.to_string();
+            signals::exit(EXIT_BY_FORCE, move || {
+                tracing::error!("the process ends by force: {error}");
+                drop(logs);
+            });
         }
         ended
     }

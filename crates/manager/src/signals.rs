@@ -1,7 +1,9 @@
 //! Signals that end a process.
 
 use std::io;
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +13,9 @@ const EXIT_AT_ONCE: i32 = 130;
 
 /// The exit status of a process that cannot end by itself.
 pub(crate) const EXIT_BY_FORCE: i32 = 1;
+
+/// How long a log line may hold up the end of a process.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Cancels `stop` at the first signal (Ctrl-C, or SIGTERM, which Kubernetes sends to stop a pod),
 /// and ends the process at the second one. Once `has_ended` is cancelled, the first signal ends it.
@@ -32,10 +37,17 @@ pub(crate) fn stop_on_signals(
     let end_by_signal = async move {
         let first = signals.next().await;
         if !has_ended.is_cancelled() {
-            tracing::info!(signal = first, "stopping; a second signal ends the process at once");
             stop.cancel();
+            log_within(LOG_TIMEOUT, move || {
+                tracing::info!(
+                    signal = first,
+                    "stopping; a second signal ends the process at once"
+                );
+            });
             let second = signals.next().await;
-            tracing::warn!(signal = second, "a second signal: the process ends at once");
+            log_within(LOG_TIMEOUT, move || {
+                tracing::warn!(signal = second, "a second signal: the process ends at once");
+            });
         }
         EXIT_AT_ONCE
     };
@@ -43,7 +55,11 @@ pub(crate) fn stop_on_signals(
         tokio::select! {
             status = end_by_signal => status,
             Some(what) = ended.run_until_cancelled(overdue) => {
-                tracing::error!("the process ends by force: {what}; every thread may be blocked");
+                log_within(LOG_TIMEOUT, move || {
+                    tracing::error!(
+                        "the process ends by force: {what}; every thread may be blocked"
+                    );
+                });
                 EXIT_BY_FORCE
             }
         }
@@ -51,6 +67,26 @@ pub(crate) fn stop_on_signals(
     let name = "windlass-signals".to_owned();
     let thread = thread::Builder::new().name(name);
     thread.spawn(move || std::process::exit(runtime.block_on(listen))).map(drop)
+}
+
+/// Ends the process with a status, after a last log line, if that can be written.
+pub(crate) fn exit(status: i32, log: impl FnOnce() + Send + 'static) -> ! {
+    log_within(LOG_TIMEOUT, log);
+    std::process::exit(status)
+}
+
+/// Logs on a thread of its own, and waits for it for so long at most. If nobody reads standard
+/// error, or a blocked thread has its lock, logging blocks forever.
+fn log_within(time: Duration, log: impl FnOnce() + Send + 'static) {
+    let (logged, wait) = mpsc::channel::<()>();
+    let log = move || {
+        log();
+        drop(logged);
+    };
+    if thread::Builder::new().name("windlass-last-log".to_owned()).spawn(log).is_ok() {
+        // An error: it has logged, or the time is over.
+        let _ = wait.recv_timeout(time);
+    }
 }
 
 #[cfg(unix)]
@@ -90,5 +126,24 @@ impl Signals {
             std::future::pending::<()>().await;
         }
         "Ctrl-C"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_that_cannot_be_written_holds_up_nothing() {
+        let (unblock, blocked) = mpsc::channel::<()>();
+        log_within(Duration::from_millis(1), move || drop(blocked.recv()));
+        drop(unblock);
+    }
+
+    #[test]
+    fn line_is_waited_for() {
+        let (log, logged) = mpsc::channel();
+        log_within(Duration::MAX, move || log.send("line").expect("the test waits"));
+        assert_eq!(logged.try_recv(), Ok("line"));
     }
 }

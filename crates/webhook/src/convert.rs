@@ -24,8 +24,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::decode;
+use crate::bounded::{self, DecodeError};
+use crate::cut::cut;
 use crate::log_limit::LogLimit;
+use crate::serve::body::Shortage;
+use crate::serve::memory::Memory;
 
 pub use round_trip::RoundTripError;
 
@@ -113,7 +116,7 @@ pub(crate) struct Versions {
     log: Arc<LogLimit>,
 }
 
-type Step = fn(&Value) -> Result<Value, Problem>;
+type Step = fn(&Value, &mut Memory) -> Result<Value, Problem>;
 
 #[derive(Clone)]
 struct Version {
@@ -141,6 +144,8 @@ pub(crate) enum Problem {
     Decode(String),
     #[error("it cannot be written as JSON")]
     Encode,
+    #[error(transparent)]
+    Memory(#[from] Shortage),
     #[error("{0}")]
     Convert(ConvertError),
     #[error("the converter changes metadata.{0}, which must stay as it is")]
@@ -223,7 +228,7 @@ where
     /// Returns an error if the object is not one of this kind and its versions, does not decode, or
     /// cannot be converted.
     pub fn convert(&self, object: &Value, version: &str) -> Result<Value, ConvertError> {
-        Ok(self.versions.convert(object, version)?)
+        Ok(self.versions.convert(object, version, &mut Memory::unbounded())?)
     }
 
     /// Checks that an object of any version comes back unchanged from every other version:
@@ -279,8 +284,13 @@ impl Versions {
         std::iter::once(self.hub.name.as_str()).chain(spokes)
     }
 
-    /// The object in another version.
-    pub(crate) fn convert(&self, object: &Value, to: &str) -> Result<Value, Problem> {
+    /// The object in another version. `memory` is what its types take.
+    pub(crate) fn convert(
+        &self,
+        object: &Value,
+        to: &str,
+        memory: &mut Memory,
+    ) -> Result<Value, Problem> {
         let from = self.version_of(object)?;
         if from == to {
             return Ok(object.clone());
@@ -294,9 +304,9 @@ impl Versions {
             }
         }
         let mut converted = if self.keeps_unknown_fields {
-            keep::convert(self, source, from, to)?
+            keep::convert(self, source, from, to, memory)?
         } else {
-            self.step(&source, from, to)?
+            self.step(&source, from, to, memory)?
         };
         // A `spec` that the source did not have is not returned.
         let has_empty_spec = object.get("spec").is_none() && is_empty(&converted["spec"]);
@@ -307,20 +317,28 @@ impl Versions {
     }
 
     /// Converts by the types, and carries the metadata over.
-    fn step(&self, source: &Value, from: &str, to: &str) -> Result<Value, Problem> {
+    fn step(
+        &self,
+        source: &Value,
+        from: &str,
+        to: &str,
+        memory: &mut Memory,
+    ) -> Result<Value, Problem> {
         let unknown = |version: &str| {
-            Problem::UnknownVersion(version.to_owned(), qualified(&self.kind, &self.group))
+            Problem::UnknownVersion(cut(version).to_owned(), qualified(&self.kind, &self.group))
         };
         let spoke = |version: &str| self.spokes.iter().find(|spoke| spoke.version.name == version);
         let at_hub = if from == self.hub.name {
             source.clone()
         } else {
-            self.finish((spoke(from).ok_or_else(|| unknown(from))?.to_hub)(source)?, &self.hub.name)
+            let to_hub = spoke(from).ok_or_else(|| unknown(from))?.to_hub;
+            self.finish(to_hub(source, memory)?, &self.hub.name)
         };
         let mut converted = if to == self.hub.name {
             at_hub
         } else {
-            self.finish((spoke(to).ok_or_else(|| unknown(to))?.from_hub)(&at_hub)?, to)
+            let from_hub = spoke(to).ok_or_else(|| unknown(to))?.from_hub;
+            self.finish(from_hub(&at_hub, memory)?, to)
         };
         metadata::carry_over(source, &mut converted)?;
         Ok(converted)
@@ -331,7 +349,8 @@ impl Versions {
         let spokes = self.spokes.iter().map(|spoke| &spoke.version);
         let mut versions = std::iter::once(&self.hub).chain(spokes);
         let version = versions.find(|known| known.name == version);
-        (version.expect("a version that was converted from must be known").through_type)(object)
+        let version = version.expect("a version that was converted from must be known");
+        (version.through_type)(object, &mut Memory::unbounded())
     }
 
     /// The version of an object of this kind.
@@ -343,7 +362,7 @@ impl Versions {
         }
         if !self.names().any(|name| name == version) {
             let kind = qualified(&self.kind, &self.group);
-            return Err(Problem::UnknownVersion(version.to_owned(), kind));
+            return Err(Problem::UnknownVersion(cut(version).to_owned(), kind));
         }
         Ok(version)
     }
@@ -391,30 +410,44 @@ fn set_type(object: &mut Value, api_version: &str, kind: &str) {
     }
 }
 
-fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, Problem> {
-    K::deserialize(object).map_err(|error| Problem::Decode(decode::problem(&error)))
+fn decoded<K: DeserializeOwned>(object: &Value, memory: &mut Memory) -> Result<K, Problem> {
+    bounded::decode(object, memory).map_err(|error| match error {
+        DecodeError::Memory(shortage) => Problem::Memory(shortage),
+        DecodeError::Invalid(problem) => Problem::Decode(problem),
+    })
 }
 
-fn encoded<K: Serialize>(object: K) -> Result<Value, Problem> {
+/// The object as JSON. It may be larger than it came, if the type writes its defaults.
+fn encoded<K: Serialize>(object: &K, memory: &mut Memory) -> Result<Value, Problem> {
+    let measured = windlass_nesting::measure_written(object).map_err(|_| Problem::Encode)?;
+    memory.take_copy(measured.memory)?;
     serde_json::to_value(object).map_err(|_| Problem::Encode)
 }
 
-fn through_type<K: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, Problem> {
-    encoded(decoded::<K>(object)?)
+fn through_type<K: DeserializeOwned + Serialize>(
+    object: &Value,
+    memory: &mut Memory,
+) -> Result<Value, Problem> {
+    let mut typed = memory.part()?;
+    encoded(&decoded::<K>(object, &mut typed)?, memory)
 }
 
-fn to_hub<Hub, Spoked>(object: &Value) -> Result<Value, Problem>
+fn to_hub<Hub, Spoked>(object: &Value, memory: &mut Memory) -> Result<Value, Problem>
 where
     Hub: Convert<Spoked> + Serialize,
     Spoked: DeserializeOwned,
 {
-    encoded(Hub::from_spoke(decoded(object)?).map_err(Problem::Convert)?)
+    let mut typed = memory.part()?;
+    let hub = Hub::from_spoke(decoded(object, &mut typed)?).map_err(Problem::Convert)?;
+    encoded(&hub, memory)
 }
 
-fn from_hub<Hub, Spoked>(object: &Value) -> Result<Value, Problem>
+fn from_hub<Hub, Spoked>(object: &Value, memory: &mut Memory) -> Result<Value, Problem>
 where
     Hub: Convert<Spoked> + DeserializeOwned,
     Spoked: Serialize,
 {
-    encoded(decoded::<Hub>(object)?.into_spoke().map_err(Problem::Convert)?)
+    let mut typed = memory.part()?;
+    let spoke = decoded::<Hub>(object, &mut typed)?.into_spoke().map_err(Problem::Convert)?;
+    encoded(&spoke, memory)
 }

@@ -10,9 +10,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::admission::{Admission, Defaulter, Mutate, Operation, Validate};
-use crate::decode;
+use crate::bounded::{self, DecodeError};
+use crate::cut::cut;
 use crate::overlay::overlay;
 use crate::review::Verb;
+use crate::serve::body::Shortage;
+use crate::serve::memory::Memory;
 use crate::verdict::Verdict;
 
 /// A handler whose type is erased.
@@ -20,7 +23,12 @@ pub(crate) trait Handle: Send + Sync {
     /// How often a review, or something as large, is in memory at once.
     fn copies(&self) -> usize;
 
-    fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>>;
+    /// `memory` is what the request takes beyond these copies, which is more if the type is.
+    fn handle<'a>(
+        &'a self,
+        cx: &'a Admission,
+        memory: Memory,
+    ) -> BoxFuture<'a, Result<Answer, Failure>>;
 }
 
 /// What a handler returned.
@@ -35,6 +43,8 @@ pub(crate) enum Failure {
     BadRequest(String),
     /// The handler is wrong. The message shows no content.
     Internal(String),
+    /// There is not enough memory for the object.
+    Memory(Shortage),
 }
 
 pub(crate) struct Validating<K, H>(pub(crate) H, pub(crate) PhantomData<fn() -> K>);
@@ -54,20 +64,24 @@ where
         2
     }
 
-    fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>> {
+    fn handle<'a>(
+        &'a self,
+        cx: &'a Admission,
+        mut memory: Memory,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
             let handler = &self.0;
             let verdict = match cx.verb() {
                 Verb::Create => {
-                    let new = new::<K>(cx)?;
+                    let new = new::<K>(cx, &mut memory)?;
                     handler.validate(Operation::Create { new: &new }, cx).await
                 }
                 Verb::Update => {
-                    let (old, new) = (old::<K>(cx)?, new::<K>(cx)?);
+                    let (old, new) = (old::<K>(cx, &mut memory)?, new::<K>(cx, &mut memory)?);
                     handler.validate(Operation::Update { old: &old, new: &new }, cx).await
                 }
                 Verb::Delete => {
-                    let old = old::<K>(cx)?;
+                    let old = old::<K>(cx, &mut memory)?;
                     handler.validate(Operation::Delete { old: &old }, cx).await
                 }
                 Verb::Connect => {
@@ -92,21 +106,26 @@ where
         4
     }
 
-    fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>> {
+    fn handle<'a>(
+        &'a self,
+        cx: &'a Admission,
+        mut memory: Memory,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
             // There is nothing to change in an object that is deleted or connected to.
             if matches!(cx.verb(), Verb::Delete | Verb::Connect) {
                 return Ok(Answer { verdict: Verdict::allow(), patch: None });
             }
             let raw = raw(cx)?;
-            let mut object = new::<K>(cx)?;
-            let old = if cx.verb() == Verb::Update { Some(old::<K>(cx)?) } else { None };
-            let before = shown(&object)?;
+            let mut object = new::<K>(cx, &mut memory)?;
+            let old =
+                if cx.verb() == Verb::Update { Some(old::<K>(cx, &mut memory)?) } else { None };
+            let before = shown(&object, &mut memory)?;
             let verdict = self.0.mutate(&mut object, old.as_ref(), cx).await;
             if !verdict.is_allowed() {
                 return Ok(Answer { verdict, patch: None });
             }
-            let after = shown(&object)?;
+            let after = shown(&object, &mut memory)?;
             drop((object, old));
             let changed = overlay(raw, &before, &after)
                 .map_err(|error| Failure::Internal(format!("no patch can be made: {error}")))?;
@@ -124,12 +143,12 @@ impl<K: Send + Sync, H: Defaulter<K>> Mutate<K> for Defaulting<H> {
     }
 }
 
-fn new<K: DeserializeOwned>(cx: &Admission) -> Result<K, Failure> {
-    object(raw(cx)?, "object", cx)
+fn new<K: DeserializeOwned>(cx: &Admission, memory: &mut Memory) -> Result<K, Failure> {
+    object(raw(cx)?, "object", cx, memory)
 }
 
-fn old<K: DeserializeOwned>(cx: &Admission) -> Result<K, Failure> {
-    object(cx.old_raw().ok_or_else(|| missing("oldObject", cx))?, "oldObject", cx)
+fn old<K: DeserializeOwned>(cx: &Admission, memory: &mut Memory) -> Result<K, Failure> {
+    object(cx.old_raw().ok_or_else(|| missing("oldObject", cx))?, "oldObject", cx, memory)
 }
 
 fn raw(cx: &Admission) -> Result<&Value, Failure> {
@@ -140,14 +159,27 @@ fn missing(field: &str, cx: &Admission) -> Failure {
     Failure::BadRequest(format!("the request is a {} without `{field}`", cx.verb().as_str()))
 }
 
-fn object<K: DeserializeOwned>(raw: &Value, field: &str, cx: &Admission) -> Result<K, Failure> {
-    K::deserialize(raw).map_err(|error| {
-        let (kind, problem) = (&cx.kind().kind, decode::problem(&error));
-        Failure::BadRequest(format!("`{field}` does not decode as the webhook's {kind}: {problem}"))
+fn object<K: DeserializeOwned>(
+    raw: &Value,
+    field: &str,
+    cx: &Admission,
+    memory: &mut Memory,
+) -> Result<K, Failure> {
+    bounded::decode(raw, memory).map_err(|error| match error {
+        DecodeError::Memory(shortage) => Failure::Memory(shortage),
+        DecodeError::Invalid(problem) => {
+            let kind = cut(&cx.kind().kind);
+            Failure::BadRequest(format!(
+                "`{field}` does not decode as the webhook's {kind}: {problem}"
+            ))
+        }
     })
 }
 
-fn shown<K: Serialize>(object: &K) -> Result<Value, Failure> {
-    serde_json::to_value(object)
-        .map_err(|_| Failure::Internal("the object cannot be written as JSON".to_owned()))
+/// The object as JSON. It may be larger than it came, if the type writes its defaults.
+fn shown<K: Serialize>(object: &K, memory: &mut Memory) -> Result<Value, Failure> {
+    let unwritten = |_| Failure::Internal("the object cannot be written as JSON".to_owned());
+    let measured = windlass_nesting::measure_written(object).map_err(unwritten)?;
+    memory.take_copy(measured.memory).map_err(Failure::Memory)?;
+    serde_json::to_value(object).map_err(unwritten)
 }

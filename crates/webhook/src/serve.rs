@@ -12,17 +12,21 @@
 pub(crate) mod admission;
 pub(crate) mod body;
 pub(crate) mod conversion;
+pub(crate) mod memory;
+mod scan;
+
+use std::fmt::Display;
 
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_nesting::{DEPTH_MAX, LargeStack, SHALLOW_MAX, StackError};
 
-use self::body::{Bodies, Counted};
+use self::body::{Bodies, Counted, Read, Shortage};
 use crate::log_limit::LogLimit;
 use crate::metrics::Outcome;
 use crate::review::Status;
@@ -49,6 +53,11 @@ pub(crate) struct Answered {
 impl Refusal {
     fn new(code: StatusCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// A refusal with a code that is valid.
+    pub(crate) fn with_code(code: u16, error: &dyn Display) -> Self {
+        Self::new(StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST), error.to_string())
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -85,9 +94,9 @@ impl Reviewed {
         Self { body, outcome }
     }
 
-    /// The answer. The bytes of the request count until it has been sent.
-    pub(crate) fn answered(self, counted: Counted) -> Answered {
-        Answered { response: counted.answer(self.body), outcome: self.outcome }
+    /// The answer, which counts instead of the request until it has been sent.
+    pub(crate) fn answered(self, counted: Counted) -> Result<Answered, Shortage> {
+        Ok(Answered { response: counted.answer(self.body)?, outcome: self.outcome })
     }
 }
 
@@ -108,21 +117,18 @@ where
     }
 }
 
-/// The uid of a review that is not read as a whole.
-pub(crate) fn uid_of(body: &[u8]) -> Result<String, Refusal> {
-    /// What is not named here is skipped, which takes no stack.
-    #[derive(Deserialize)]
-    struct Envelope {
-        request: Asked,
-    }
+/// The most bytes of a uid. The API server sends 36.
+const UID_MAX: usize = 128;
 
-    #[derive(Deserialize)]
-    struct Asked {
-        uid: String,
-    }
+/// Why a review gets no answer with a uid.
+pub(crate) const NO_UID: &str = "the review has no `request` with a `uid` of at most 128 bytes";
 
-    let envelope = serde_json::from_slice::<Envelope>(body);
-    envelope.map(|envelope| envelope.request.uid).map_err(|error| invalid(&error))
+/// The uid of a review that is not decoded, or not complete.
+pub(crate) fn uid_of(body: &[u8]) -> Option<String> {
+    let start = scan::field(body, "request", "uid")?;
+    let text = body.get(start..scan::string_end(body, start))?;
+    let is_short = text.len() <= UID_MAX + 2;
+    is_short.then(|| serde_json::from_slice(text).ok()).flatten()
 }
 
 /// Reads the body of a request.
@@ -130,13 +136,13 @@ pub(crate) async fn body(
     request: Request,
     bodies: &Bodies,
     deadline: Instant,
-) -> Result<(Vec<u8>, Counted), Refusal> {
+) -> Result<Read, Refusal> {
     check_content_type(request.headers())?;
-    let (body, counted) = bodies.read(request.into_body(), deadline).await?;
-    if body.is_empty() {
+    let read = bodies.read(request.into_body(), deadline).await?;
+    if read.bytes.is_empty() && read.too_long.is_none() {
         return Err(Refusal::bad_request("the body is empty"));
     }
-    Ok((body, counted))
+    Ok(read)
 }
 
 /// Reads a body as a review. [`with_stack_for`] provides the stack.
@@ -160,7 +166,8 @@ pub(crate) fn check_type(review: &Value, version: &str, kind: &str) -> Result<()
 
 /// The uid that an answer must have.
 pub(crate) fn uid(review: &Value) -> Option<String> {
-    review.pointer("/request/uid")?.as_str().map(str::to_owned)
+    let uid = review.pointer("/request/uid")?.as_str()?;
+    (uid.len() <= UID_MAX).then(|| uid.to_owned())
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {

@@ -122,8 +122,8 @@ impl Webhooks {
     }
 
     /// How much memory all admission reviews that are handled at once may take, as it is estimated
-    /// from their texts. Default: 320 MiB. What is beyond it is refused with the status 429, after
-    /// which the API server tries again. A review that could never be handled is denied, also if
+    /// from their texts and counted as types are decoded. Default: 320 MiB. What is beyond it is
+    /// refused with the status 429, after which the API server tries again. A review that could never be handled is denied, also if
     /// failures are ignored.
     pub fn admission_memory_max(mut self, bytes: usize) -> Self {
         self.admission_memory_max = Some(bytes);
@@ -131,8 +131,9 @@ impl Webhooks {
     }
 
     /// How much memory all conversion reviews that are handled at once may take, as it is estimated
-    /// from their texts. Default: 256 MiB. Objects are decoded one after the other. What is beyond
-    /// it is refused with the status 429, after which the API server tries again.
+    /// from their texts and counted as types are decoded. Default: 256 MiB. Objects are decoded one
+    /// after the other. What is beyond it is refused with the status 429, after which the API server
+    /// tries again.
     pub fn conversion_memory_max(mut self, bytes: usize) -> Self {
         self.conversion_memory_max = Some(bytes);
         self

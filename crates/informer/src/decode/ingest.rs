@@ -51,8 +51,8 @@ impl Ingest {
     pub(crate) fn object(&mut self, bytes: Box<[u8]>) -> Result<Object, HeadError> {
         let bytes = match self.transform.as_ref().map(|transform| transform.apply(&bytes)) {
             None => bytes,
-            Some(Some(changed)) => changed,
-            Some(None) => return Err(self.untransformable(&bytes)),
+            Some(Ok(changed)) => changed,
+            Some(Err(reason)) => return Err(self.untransformable(&bytes, reason)),
         };
         let mut head = self.parser.parse(&bytes)?;
         if head.kind().is_some() || head.api_version().is_some() {
@@ -65,13 +65,10 @@ impl Ingest {
         Ok(Object::new(head, [type_meta.as_bytes(), &bytes[1..]].concat()))
     }
 
-    fn untransformable(&mut self, bytes: &[u8]) -> HeadError {
+    fn untransformable(&mut self, bytes: &[u8], reason: &'static str) -> HeadError {
         match self.parser.parse(bytes) {
             Err(error) => error,
-            Ok(head) => {
-                let reason = "it cannot be read as JSON, so its transform cannot be applied";
-                HeadError::rejected(Some(head.key().clone()), reason)
-            }
+            Ok(head) => HeadError::rejected(Some(head.key().clone()), reason),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use windlass_nesting::{depth, with_stack_for};
+use windlass_nesting::{StackError, depth, with_stack_for};
 
 /// Changes every object once, before it is cached. Use it to drop fields that are never read.
 ///
@@ -37,16 +37,23 @@ impl Transform {
         &self.name
     }
 
-    /// The changed object; `None` if the object is not JSON, or is nested more deeply than an API
-    /// server takes. The caller must not cache such an object unchanged, because it may contain
-    /// what the transform removes.
-    pub(crate) fn apply(&self, object: &[u8]) -> Option<Box<[u8]>> {
+    /// The changed object, or why there is none. The caller must not cache such an object unchanged,
+    /// because it may contain what the transform removes.
+    pub(crate) fn apply(&self, object: &[u8]) -> Result<Box<[u8]>, &'static str> {
         let changed = || {
             let mut value = windlass_nesting::from_slice::<Value>(object).ok()?;
             (self.change)(&mut value);
             Some(value.to_string().into_bytes().into_boxed_slice())
         };
-        with_stack_for(depth(object), changed).ok().flatten()
+        match with_stack_for(depth(object), changed) {
+            Ok(changed) => {
+                changed.ok_or("it cannot be read as JSON, so its transform cannot be applied")
+            }
+            Err(StackError::Thread(_)) => {
+                Err("no thread with a large stack could be started for its transform")
+            }
+            Err(_) => Err("it is nested too deeply for its transform"),
+        }
     }
 }
 
@@ -74,6 +81,9 @@ mod tests {
             assert!(*changed == *format!(r#"{{"spec":{spec}}}"#).as_bytes(), "{levels} levels");
         }
         let too_deep = "[".repeat(100_000) + &"]".repeat(100_000);
-        assert_eq!(transform.apply(too_deep.as_bytes()), None);
+        let too_deep = transform.apply(too_deep.as_bytes());
+        assert_eq!(too_deep, Err("it is nested too deeply for its transform"));
+        let cut_off = transform.apply(b"{");
+        assert_eq!(cut_off, Err("it cannot be read as JSON, so its transform cannot be applied"));
     }
 }

@@ -29,10 +29,11 @@ use std::io;
 use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
+use std::slice;
 use std::task::{Context, Poll};
 use std::thread;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tracing::Span;
@@ -97,50 +98,93 @@ pub struct Measured {
 
 /// Measures a text.
 pub fn measure(json: &[u8]) -> Measured {
-    let (mut depth, mut measured) = (0_usize, Measured::default());
-    let mut last = 0;
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        let memory = match byte {
-            b'"' => {
-                let begin = bytes.len();
-                skip_string(&mut bytes);
-                measured.memory += begin - bytes.len() + ALLOCATION;
-                continue;
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                measured.depth = measured.depth.max(depth);
-                if *byte == b'[' { LIST } else { 0 }
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                0
-            }
-            b':' if last == b'{' => NODE,
-            b':' => FIELD,
-            b',' => ELEMENT,
-            _ => continue,
-        };
-        measured.memory += memory;
-        last = *byte;
+    let mut measuring = Measuring::default();
+    measuring.read(json);
+    measuring.measured
+}
+
+/// Measures the text of a value, without keeping it.
+///
+/// # Errors
+/// Returns an error if the value cannot be written as JSON.
+pub fn measure_written(value: &impl Serialize) -> serde_json::Result<Measured> {
+    let mut measuring = Measuring::default();
+    serde_json::to_writer(&mut measuring, value)?;
+    Ok(measuring.measured)
+}
+
+/// A text that is measured part by part.
+#[derive(Default)]
+struct Measuring {
+    measured: Measured,
+    depth: usize,
+    /// The last byte that means something outside of strings.
+    last: u8,
+    is_in_string: bool,
+    is_escaped: bool,
+}
+
+impl Measuring {
+    fn read(&mut self, json: &[u8]) {
+        let mut bytes = json.iter();
+        self.skip_string(&mut bytes);
+        while let Some(byte) = bytes.next() {
+            let memory = match byte {
+                b'"' => {
+                    self.is_in_string = true;
+                    self.measured.memory += ALLOCATION;
+                    self.skip_string(&mut bytes);
+                    continue;
+                }
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.measured.depth = self.measured.depth.max(self.depth);
+                    if *byte == b'[' { LIST } else { 0 }
+                }
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    0
+                }
+                b':' if self.last == b'{' => NODE,
+                b':' => FIELD,
+                b',' => ELEMENT,
+                _ => continue,
+            };
+            self.measured.memory += memory;
+            self.last = *byte;
+        }
     }
-    measured
+
+    /// Reads to the end of the string, if there is one that has begun.
+    fn skip_string(&mut self, bytes: &mut slice::Iter<'_, u8>) {
+        let begin = bytes.len();
+        while self.is_in_string {
+            match bytes.next() {
+                None => break,
+                Some(_) if self.is_escaped => self.is_escaped = false,
+                Some(b'"') => self.is_in_string = false,
+                Some(b'\\') => self.is_escaped = true,
+                Some(_) => {}
+            }
+        }
+        self.measured.memory += begin - bytes.len();
+    }
+}
+
+impl io::Write for Measuring {
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        self.read(json);
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How deep a text is nested: [`Measured::depth`].
 pub fn depth(json: &[u8]) -> usize {
     measure(json).depth
-}
-
-fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => drop(bytes.next()),
-            _ => {}
-        }
-    }
 }
 
 /// Decodes a text, without a limit of its depth: the caller has checked that, and provides the
@@ -296,6 +340,18 @@ mod tests {
             assert_eq!(depth(text.as_bytes()), expected, "{text}");
         }
         assert_eq!(depth(nested(1_000).as_bytes()), 1_000);
+    }
+
+    #[test]
+    fn what_is_written_is_measured_as_its_text() {
+        for value in [
+            json!(1),
+            json!({"a": [1, {"b": "\\\"[["}], "c\n": [[[]]], "": {}}),
+            json!(["x".repeat(1_000), {"y": null, "z": 1.5}]),
+        ] {
+            let written = measure_written(&value).expect("it is JSON");
+            assert_eq!(written, measure(value.to_string().as_bytes()), "{value}");
+        }
     }
 
     #[test]

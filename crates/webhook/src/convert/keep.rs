@@ -16,6 +16,7 @@ use windlass_nesting::{DEPTH_MAX, SHALLOW_MAX, has_large_stack};
 
 use super::{Problem, Versions};
 use crate::overlay::overlay;
+use crate::serve::memory::Memory;
 
 /// The annotation is this prefix and the version whose fields it keeps.
 const PREFIX: &str = "kept-fields.windlass.dev/";
@@ -36,15 +37,16 @@ pub(super) fn convert(
     mut source: Value,
     from: &str,
     to: &str,
+    memory: &mut Memory,
 ) -> Result<Value, Problem> {
     let kept = take(&mut source, to);
     // What is kept of the source's own version would be older than the source.
     drop(take(&mut source, from));
-    let mut converted = versions.step(&source, from, to)?;
+    let mut converted = versions.step(&source, from, to, memory)?;
     if let Some(kept) = kept {
-        restore(versions, &mut converted, kept, from, to);
+        restore(versions, &mut converted, kept, (from, to), memory)?;
     }
-    let lost = lost(versions, &source, &converted, from, to);
+    let lost = lost(versions, &source, &converted, (from, to), memory)?;
     if !lost.is_empty() {
         put(versions, &mut converted, from, lost);
     }
@@ -105,21 +107,31 @@ fn put(versions: &Versions, object: &mut Value, version: &str, kept: Fields) {
 
 /// Puts kept fields back, with the changes that were made since. If the kept fields cannot be
 /// converted there and back, the object is left as it was converted: an error would make it
-/// unreadable.
-fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str, to: &str) {
+/// unreadable. Only a lack of memory is one: otherwise, the fields would be lost.
+fn restore(
+    versions: &Versions,
+    converted: &mut Value,
+    kept: Fields,
+    (from, to): (&str, &str),
+    memory: &mut Memory,
+) -> Result<(), Problem> {
     let mut then = converted.clone();
-    let Some(fields) = then.as_object_mut() else { return };
+    let Some(fields) = then.as_object_mut() else { return Ok(()) };
     fields.extend(kept.clone());
-    let before = versions.step(&then, to, from).and_then(|there| versions.step(&there, from, to));
-    let Ok(before) = before else {
-        if let Some(line) = versions.log.line("not convertible") {
-            let left_out = line.left_out;
-            let message = "kept fields are not restored: they do not convert any more";
-            tracing::warn!(version = to, left_out, "{message}");
+    let there = versions.step(&then, to, from, memory);
+    let before = match there.and_then(|there| versions.step(&there, from, to, memory)) {
+        Ok(before) => before,
+        Err(error @ Problem::Memory(_)) => return Err(error),
+        Err(_) => {
+            if let Some(line) = versions.log.line("not convertible") {
+                let left_out = line.left_out;
+                let message = "kept fields are not restored: they do not convert any more";
+                tracing::warn!(version = to, left_out, "{message}");
+            }
+            return Ok(());
         }
-        return;
     };
-    let Some(fields) = converted.as_object_mut() else { return };
+    let Some(fields) = converted.as_object_mut() else { return Ok(()) };
     for (field, raw) in kept {
         let of = |object: &Value| object.get(&field).cloned().unwrap_or(Value::Null);
         let after = fields.get(&field).cloned().unwrap_or(Value::Null);
@@ -134,18 +146,29 @@ fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str,
             }
         }
     }
+    Ok(())
 }
 
 /// The top-level fields of the source that do not come back whole.
-fn lost(versions: &Versions, source: &Value, converted: &Value, from: &str, to: &str) -> Fields {
-    // If there is no way back, there is nothing that could be restored on it.
-    let Ok(back) = versions.step(converted, to, from) else { return Fields::new() };
+fn lost(
+    versions: &Versions,
+    source: &Value,
+    converted: &Value,
+    (from, to): (&str, &str),
+    memory: &mut Memory,
+) -> Result<Fields, Problem> {
+    let back = match versions.step(converted, to, from, memory) {
+        Ok(back) => back,
+        Err(error @ Problem::Memory(_)) => return Err(error),
+        // If there is no way back, there is nothing that could be restored on it.
+        Err(_) => return Ok(Fields::new()),
+    };
     let fields = source.as_object().into_iter().flatten();
     let lost = fields.filter(|(field, value)| {
         !NOT_KEPT.contains(&field.as_str())
             && !is_within(value, back.get(field.as_str()).unwrap_or(&Value::Null))
     });
-    lost.map(|(field, value)| (field.clone(), value.clone())).collect()
+    Ok(lost.map(|(field, value)| (field.clone(), value.clone())).collect())
 }
 
 /// Whether all of `value` is in `whole`, which may have more fields.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Problem, Versions};
+use crate::serve::memory::Memory;
 
 /// What is wrong with a conversion. It names versions and the path of a field, and shows no
 /// content.
@@ -74,8 +75,9 @@ impl Versions {
             .map_err(|problem| RoundTripError::failed("?", "?", &problem))?;
         for through in self.names().filter(|name| *name != version) {
             let failed = |problem| RoundTripError::failed(version, through, &problem);
-            let there = self.convert(object, through).map_err(failed)?;
-            let back = self.convert(&there, version).map_err(failed)?;
+            let memory = &mut Memory::unbounded();
+            let there = self.convert(object, through, memory).map_err(failed)?;
+            let back = self.convert(&there, version, memory).map_err(failed)?;
             // The types may write fields out that the raw object lacks. So raw objects are only
             // searched for losses, and all else is judged as the type shows it.
             let (was, is) = (self.through_type(object, version), self.through_type(&back, version));

@@ -13,10 +13,12 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
-use super::body::Bodies;
-use super::{Answered, Refusal, Reviewed};
+use super::body::{Bodies, Read, Shortage};
+use super::memory::Memory;
+use super::{Answered, NO_UID, Refusal, Reviewed};
 use crate::admission::Admission;
 use crate::configuration::FailurePolicy;
+use crate::cut::cut;
 use crate::decode;
 use crate::handler::{Answer, Failure};
 use crate::hook::Hook;
@@ -53,43 +55,62 @@ impl ServedHook {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
-        let (body, counted) = super::body(request, &self.bodies, deadline).await?;
+        let Read { bytes: body, counted, too_long } =
+            super::body(request, &self.bodies, deadline).await?;
+        if let Some(message) = too_long {
+            return Ok(self.unreadable(&body, 413, &message)?.answered(counted)?);
+        }
         let measured = windlass_nesting::measure(&body);
         let decoded = measured.memory.saturating_mul(self.hook.handler.copies());
-        let Some(memory) = counted.more(decoded)? else {
-            let message = "it would take too much memory when it is decoded";
-            return Ok(self.unreadable(&body, 413, &message)?.answered(counted));
+        let memory = match counted.more(decoded) {
+            Ok(memory) => Memory::new(memory, measured.memory),
+            Err(Shortage::Now) => return Err(Shortage::Now.into()),
+            Err(error @ Shortage::Ever) => {
+                return Ok(self.unreadable(&body, 413, &error)?.answered(counted)?);
+            }
         };
-        let review = self.review(&body, deadline);
+        let review = self.review(&body, memory, deadline);
         let reviewed = match super::with_stack_for(measured.depth, review).await {
             Ok(reviewed) => reviewed?,
             Err(error) => self.unreadable(&body, 400, &error)?,
         };
-        drop(memory);
-        Ok(reviewed.answered(counted))
+        drop(body);
+        Ok(reviewed.answered(counted)?)
     }
 
     /// A denial, also if failures are ignored: otherwise somebody could get past the webhook with
     /// an object that it cannot read.
     fn unreadable(&self, body: &[u8], code: u16, error: &dyn Display) -> Result<Reviewed, Refusal> {
-        let uid = super::uid_of(body)?;
+        let Some(uid) = super::uid_of(body) else {
+            return Err(Refusal::with_code(code, error));
+        };
+        let response = self.denied_unread(&uid, code, error);
+        Ok(Self::reviewed(uid, response, Outcome::Refused))
+    }
+
+    fn denied_unread(&self, uid: &str, code: u16, error: &dyn Display) -> AdmissionResponse {
         let message = format!("the review cannot be read: {error}");
         if let Some(line) = self.log.line("unreadable") {
             let path = &*self.path;
             tracing::warn!(path, uid, left_out = line.left_out, "refused: {message}");
         }
-        Ok(Self::reviewed(uid, denied(code, &message), Outcome::Refused))
+        denied(code, &message)
     }
 
-    async fn review(&self, body: &[u8], deadline: Instant) -> Result<Reviewed, Refusal> {
+    async fn review(
+        &self,
+        body: &[u8],
+        memory: Memory,
+        deadline: Instant,
+    ) -> Result<Reviewed, Refusal> {
         let mut review = super::parse(body)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
                 .map_err(Refusal::bad_request)?;
-            return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
+            return Err(Refusal::bad_request(NO_UID));
         };
         let (response, outcome) = match self.request(&mut review) {
-            Ok(request) => self.ask(Admission::new(request), deadline).await,
+            Ok(request) => self.ask(Admission::new(request), memory, deadline).await?,
             Err(message) => {
                 if let Some(line) = self.log.line("another resource") {
                     let path = &*self.path;
@@ -121,32 +142,46 @@ impl ServedHook {
             return Ok(request);
         }
         Err(format!(
-            "the webhook at {} is for {} {}, and was called for {asked}: its configuration does \
-             not fit it",
-            self.path, target.api_version, target.plural
+            "the webhook at {} is for {} {}, and was called for {}: its configuration does not \
+             fit it",
+            self.path,
+            target.api_version,
+            target.plural,
+            cut(&asked.to_string())
         ))
     }
 
     /// Calls the handler, within its time.
-    async fn ask(&self, cx: Admission, deadline: Instant) -> (AdmissionResponse, Outcome) {
+    async fn ask(
+        &self,
+        cx: Admission,
+        memory: Memory,
+        deadline: Instant,
+    ) -> Result<(AdmissionResponse, Outcome), Refusal> {
         let span = tracing::info_span!(
             "admission",
             path = &*self.path,
             uid = cx.uid(),
             operation = cx.verb().as_str(),
-            kind = cx.kind().kind,
-            subresource = cx.subresource(),
-            namespace = cx.namespace(),
-            name = cx.name(),
+            kind = cut(&cx.kind().kind),
+            subresource = cx.subresource().map(cut),
+            namespace = cut(cx.namespace()),
+            name = cut(cx.name()),
             dry_run = cx.is_dry_run(),
         );
-        self.call(&cx, deadline).instrument(span).await
+        self.call(&cx, memory, deadline).instrument(span).await
     }
 
-    async fn call(&self, cx: &Admission, deadline: Instant) -> (AdmissionResponse, Outcome) {
+    async fn call(
+        &self,
+        cx: &Admission,
+        memory: Memory,
+        deadline: Instant,
+    ) -> Result<(AdmissionResponse, Outcome), Refusal> {
         // The handler's own state after a panic is its own responsibility.
-        let handled = AssertUnwindSafe(async { self.hook.handler.handle(cx).await }).catch_unwind();
-        match timeout_at(deadline, handled).await {
+        let handled = async { self.hook.handler.handle(cx, memory).await };
+        let handled = AssertUnwindSafe(handled).catch_unwind();
+        Ok(match timeout_at(deadline, handled).await {
             Ok(Ok(Ok(answer))) => match answer.verdict.failure() {
                 None => answered(answer, cx, &self.log),
                 Some(message) => {
@@ -160,6 +195,11 @@ impl ServedHook {
                 let (code, message) = match &failure {
                     Failure::BadRequest(message) => (400, message),
                     Failure::Internal(message) => (500, message),
+                    Failure::Memory(Shortage::Now) => return Err(Shortage::Now.into()),
+                    Failure::Memory(error @ Shortage::Ever) => {
+                        let response = self.denied_unread(cx.uid(), 413, error);
+                        return Ok((response, Outcome::Refused));
+                    }
                 };
                 if let Some(line) = self.log.line("not asked") {
                     tracing::error!(
@@ -188,7 +228,7 @@ impl ServedHook {
                 }
                 (self.failed(504, "the webhook did not answer in time"), Outcome::Timeout)
             }
-        }
+        })
     }
 
     /// What the failure policy says about a request whose handler failed.
@@ -221,7 +261,7 @@ fn answered(answer: Answer, cx: &Admission, log: &LogLimit) -> (AdmissionRespons
 
 fn response(verdict: Verdict, cx: &Admission, log: &LogLimit) -> AdmissionResponse {
     let kind = cx.kind();
-    let status = verdict.refusal(&kind.group, &kind.kind, cx.name());
+    let status = verdict.refusal(cut(&kind.group), cut(&kind.kind), cut(cx.name()));
     let allowed = verdict.is_allowed();
     let (warnings, audit_annotations) = verdict.into_remarks(log);
     AdmissionResponse {

@@ -2,13 +2,13 @@
 //!
 //! Whoever reaches the port may send bodies, and a review is parsed before anything about it is
 //! known. So the memory of all of them together is bounded. Bytes are counted as they arrive, and
-//! not as they are announced: a client that sends nothing takes nothing. They are given back when
-//! the answer has been sent, which may be as long as the body. What a text takes when it is decoded
-//! is counted before that, and given back when it has been handled.
+//! not as they are announced: a client that sends nothing takes nothing. What a text takes when it
+//! is decoded is counted before that. When a request has been handled, only its answer counts, until
+//! it has been sent.
 //!
-//! When there is no room for what arrives, the oldest body that is not complete makes room: a
-//! client that does not finish its request keeps out nobody. If the complete ones leave no room,
-//! the request is refused, with a status after which the API server tries again.
+//! When there is no room, the oldest body that is not complete, or answer that is not sent, makes
+//! room: a client that is slow to write or to read keeps out nobody. If requests that are handled
+//! leave no room, the request is refused, with a status after which the API server tries again.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +30,8 @@ use super::Refusal;
 /// How long a body may take to arrive. The largest ones come within a second from the API server.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of an answer the server gets at once. It takes no more until this is sent.
+/// How much of an answer the server gets at once. It takes no more until this is sent. An answer
+/// that is no longer is not counted.
 const CHUNK: usize = 16 * 1024;
 
 /// The limits of bodies: of one, and of all together. Clones share the budget.
@@ -44,43 +45,69 @@ pub(crate) struct Bodies {
 #[derive(Debug)]
 struct Budget {
     free: usize,
-    /// By the order in which they began.
-    incomplete: BTreeMap<u64, Incomplete>,
+    /// Bodies that arrive and answers that are sent, by the order in which they began.
+    under_way: BTreeMap<u64, UnderWay>,
     began: u64,
 }
 
-/// A body that still arrives. Its bytes are here, so that they are freed with it.
+/// A body that still arrives, or an answer that is still sent. Its bytes are here, so that they are
+/// freed with it.
 #[derive(Debug)]
-struct Incomplete {
+struct UnderWay {
     bytes: Vec<u8>,
-    /// Tells the reader, by being dropped, that the body made room for another.
-    _reader: oneshot::Sender<Infallible>,
+    /// Tells the reader of a body, by being dropped, that it made room for another.
+    _reader: Option<oneshot::Sender<Infallible>>,
 }
 
-/// A place among the incomplete bodies, until this is dropped.
-struct Place<'a>(&'a Bodies, u64);
+/// A place among what is under way, until this is dropped.
+struct Place {
+    bodies: Bodies,
+    began: u64,
+}
+
+/// A body, as far as it was read.
+pub(crate) struct Read {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) counted: Counted,
+    /// Why the rest was not read, if the body is too long.
+    pub(crate) too_long: Option<String>,
+}
 
 /// Memory that is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     bodies: Bodies,
     bytes: usize,
+    /// What else the same request took before this.
+    before: usize,
 }
+
+/// Why there is no memory for a request.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(crate) enum Shortage {
+    /// There will never be enough.
+    #[error("it would take too much memory when it is decoded")]
+    Ever,
+    /// Others have it.
+    #[error("the bodies of too many requests are being handled: try again")]
+    Now,
+}
+
+/// An answer made room for others before it was sent.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the answer was not read fast enough")]
+struct BrokenOff;
 
 impl Bodies {
     /// Bodies have `bytes_max` at most, and take `memory_max` together.
     pub(crate) fn new(bytes_max: usize, memory_max: usize) -> Self {
-        let budget = Budget { free: memory_max, incomplete: BTreeMap::new(), began: 0 };
+        let budget = Budget { free: memory_max, under_way: BTreeMap::new(), began: 0 };
         let bytes_max = bytes_max.min(memory_max);
         Self { bytes_max, memory_max, budget: Arc::new(Mutex::new(budget)) }
     }
 
     /// Reads a body to its end.
-    pub(super) async fn read(
-        &self,
-        body: Body,
-        deadline: Instant,
-    ) -> Result<(Vec<u8>, Counted), Refusal> {
+    pub(super) async fn read(&self, body: Body, deadline: Instant) -> Result<Read, Refusal> {
         let deadline = deadline.min(Instant::now() + BODY_TIMEOUT);
         timeout_at(deadline, self.collect(body)).await.unwrap_or_else(|_| {
             let message = "the body did not arrive in time";
@@ -88,89 +115,102 @@ impl Bodies {
         })
     }
 
-    async fn collect(&self, body: Body) -> Result<(Vec<u8>, Counted), Refusal> {
-        let (place, mut gives_way) = self.begin();
+    async fn collect(&self, body: Body) -> Result<Read, Refusal> {
+        let (sender, mut gives_way) = oneshot::channel();
+        let began = self.budget().begin(UnderWay { bytes: Vec::new(), _reader: Some(sender) });
+        let place = Place { bodies: self.clone(), began };
         let mut body = Limited::new(body, self.bytes_max);
-        loop {
+        let mut too_long = None;
+        while too_long.is_none() {
             let frame = tokio::select! {
                 biased;
-                _ = &mut gives_way => return Err(too_many()),
+                _ = &mut gives_way => return Err(Shortage::Now.into()),
                 frame = body.frame() => frame,
             };
-            let Some(frame) = frame else { break };
-            if let Ok(data) = frame.map_err(|error| self.unreadable(&*error))?.into_data() {
-                self.budget().add(place.1, &data)?;
+            match frame {
+                None => break,
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.budget().add(place.began, &data)?;
+                }
+                Some(Err(error)) if error.is::<LengthLimitError>() => {
+                    too_long = Some(format!("the body has more than {} bytes", self.bytes_max));
+                }
+                Some(Err(_)) => {
+                    return Err(Refusal::bad_request("the body could not be read to its end"));
+                }
             }
         }
-        let complete = self.budget().incomplete.remove(&place.1);
-        let bytes = complete.ok_or_else(too_many)?.bytes;
-        let counted = Counted { bodies: self.clone(), bytes: bytes.len() };
-        Ok((bytes, counted))
-    }
-
-    fn begin(&self) -> (Place<'_>, oneshot::Receiver<Infallible>) {
-        let (sender, gives_way) = oneshot::channel();
-        let mut budget = self.budget();
-        budget.began += 1;
-        let began = budget.began;
-        budget.incomplete.insert(began, Incomplete { bytes: Vec::new(), _reader: sender });
-        (Place(self, began), gives_way)
+        let complete = self.budget().under_way.remove(&place.began);
+        let bytes = complete.ok_or(Shortage::Now)?.bytes;
+        let counted = Counted { bodies: self.clone(), bytes: bytes.len(), before: 0 };
+        Ok(Read { bytes, counted, too_long })
     }
 
     /// Nothing panics while it is locked.
     fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn unreadable(&self, error: &(dyn std::error::Error + 'static)) -> Refusal {
-        if !error.is::<LengthLimitError>() {
-            return Refusal::bad_request("the body could not be read to its end");
-        }
-        let message = format!("the body has more than {} bytes", self.bytes_max);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-    }
 }
 
 impl Budget {
+    fn begin(&mut self, under_way: UnderWay) -> u64 {
+        self.began += 1;
+        self.under_way.insert(self.began, under_way);
+        self.began
+    }
+
     /// Adds what has arrived of a body. It is never the body itself that makes room: it is the one
     /// that makes progress.
-    fn add(&mut self, began: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn add(&mut self, began: u64, data: &[u8]) -> Result<(), Shortage> {
         self.take(data.len(), Some(began))?;
-        let body = self.incomplete.get_mut(&began);
+        let body = self.under_way.get_mut(&began);
         // Otherwise it made room in the meantime, and its bytes are given back already.
         let Some(body) = body else {
             self.free += data.len();
-            return Err(too_many());
+            return Err(Shortage::Now);
         };
         body.bytes.extend_from_slice(data);
         Ok(())
     }
 
-    /// Takes a part of the budget, if need be from bodies that are not complete.
-    fn take(&mut self, bytes: usize, taker: Option<u64>) -> Result<(), Refusal> {
-        let others = || self.incomplete.iter().filter(|(began, _)| Some(**began) != taker);
-        let in_others: usize = others().map(|(_, body)| body.bytes.len()).sum();
-        if self.free + in_others < bytes {
-            return Err(too_many());
+    /// Takes a part of the budget, if need be from what is under way.
+    fn take(&mut self, bytes: usize, taker: Option<u64>) -> Result<(), Shortage> {
+        if self.free < bytes {
+            let others = self.under_way.iter().filter(|(began, _)| Some(**began) != taker);
+            let in_others: usize = others.map(|(_, other)| other.bytes.len()).sum();
+            if self.free + in_others < bytes {
+                return Err(Shortage::Now);
+            }
         }
         while self.free < bytes {
-            let holds = |(_, body): &(&u64, &Incomplete)| !body.bytes.is_empty();
-            let oldest = self.incomplete.iter().filter(holds).map(|(began, _)| *began);
+            let holds = |(_, other): &(&u64, &UnderWay)| !other.bytes.is_empty();
+            let oldest = self.under_way.iter().filter(holds).map(|(began, _)| *began);
             let oldest = oldest.filter(|began| Some(*began) != taker).min();
-            self.remove(oldest.expect("the missing bytes must be in other bodies"));
+            self.remove(oldest.expect("the missing bytes must be in others"));
         }
         self.free -= bytes;
         Ok(())
     }
 
     fn remove(&mut self, began: u64) {
-        self.free += self.incomplete.remove(&began).map_or(0, |body| body.bytes.len());
+        self.free += self.under_way.remove(&began).map_or(0, |under_way| under_way.bytes.len());
     }
 }
 
-impl Drop for Place<'_> {
+impl Place {
+    /// A part of an answer, from `start` on; empty at its end.
+    fn chunk(&self, start: usize) -> Result<Bytes, BrokenOff> {
+        let budget = self.bodies.budget();
+        let answer = &budget.under_way.get(&self.began).ok_or(BrokenOff)?.bytes;
+        // A copy, so that the last one does not hold all of the answer in the server's buffer.
+        Ok(Bytes::copy_from_slice(&answer[start..answer.len().min(start + CHUNK)]))
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.budget().remove(self.1);
+        self.bodies.budget().remove(self.began);
     }
 }
 
@@ -180,19 +220,25 @@ impl Drop for Counted {
     }
 }
 
-fn too_many() -> Refusal {
-    let message = "the bodies of too many requests are being handled: try again";
-    Refusal::new(StatusCode::TOO_MANY_REQUESTS, message)
+impl From<Shortage> for Refusal {
+    fn from(shortage: Shortage) -> Self {
+        let code = match shortage {
+            Shortage::Ever => StatusCode::PAYLOAD_TOO_LARGE,
+            Shortage::Now => StatusCode::TOO_MANY_REQUESTS,
+        };
+        Self::new(code, shortage.to_string())
+    }
 }
 
 impl Counted {
-    /// More memory for the same request. `None` if it could never have so much.
-    pub(super) fn more(&self, bytes: usize) -> Result<Option<Self>, Refusal> {
-        if self.bytes.saturating_add(bytes) > self.bodies.memory_max {
-            return Ok(None);
+    /// More memory for the same request.
+    pub(super) fn more(&self, bytes: usize) -> Result<Self, Shortage> {
+        let before = self.before + self.bytes;
+        if before.saturating_add(bytes) > self.bodies.memory_max {
+            return Err(Shortage::Ever);
         }
         self.bodies.budget().take(bytes, None)?;
-        Ok(Some(Self { bodies: self.bodies.clone(), bytes }))
+        Ok(Self { bodies: self.bodies.clone(), bytes, before })
     }
 
     /// Counts another part with this one.
@@ -200,18 +246,32 @@ impl Counted {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// An answer of JSON. The bytes of the request count until it has been sent, or nearly so.
-    pub(super) fn answer(self, bytes: Vec<u8>) -> Response {
+    /// An answer of JSON, which counts instead of this until it has been sent, or nearly so.
+    pub(super) fn answer(self, bytes: Vec<u8>) -> Result<Response, Shortage> {
         let headers = [
             (CONTENT_TYPE, "application/json".to_owned()),
             (CONTENT_LENGTH, bytes.len().to_string()),
         ];
-        // Copies, so that the last one does not hold all of the answer in the server's buffer.
-        let chunks = stream::unfold((bytes, 0, self), async |(bytes, start, counted)| {
-            let end = bytes.len().min(start + CHUNK);
-            let chunk = Bytes::copy_from_slice(&bytes[start..end]);
-            (start < end).then_some((Ok::<_, Infallible>(chunk), (bytes, end, counted)))
+        if bytes.len() <= CHUNK {
+            return Ok((headers, bytes).into_response());
+        }
+        let place = self.exchange(bytes)?;
+        let chunks = stream::try_unfold((place, 0), async |(place, start)| {
+            let chunk = place.chunk(start)?;
+            let end = start + chunk.len();
+            Ok::<_, BrokenOff>((!chunk.is_empty()).then_some((chunk, (place, end))))
         });
-        (headers, Body::from_stream(chunks)).into_response()
+        Ok((headers, Body::from_stream(chunks)).into_response())
+    }
+
+    /// Gives this back, and takes what the bytes have.
+    fn exchange(mut self, bytes: Vec<u8>) -> Result<Place, Shortage> {
+        let bodies = self.bodies.clone();
+        let mut budget = bodies.budget();
+        budget.free += std::mem::take(&mut self.bytes);
+        budget.take(bytes.len(), None)?;
+        let began = budget.begin(UnderWay { bytes, _reader: None });
+        drop(budget);
+        Ok(Place { bodies, began })
     }
 }

@@ -14,9 +14,11 @@ use tracing::Instrument as _;
 use windlass_nesting::{SHALLOW_MAX, StackError, with_stack_for};
 
 use self::objects::Objects;
-use super::body::{Bodies, Counted};
-use super::{Answered, Refusal, Reviewed};
-use crate::convert::{Versions, group_version, keep, qualified};
+use super::body::{Bodies, Counted, Read, Shortage};
+use super::memory::Memory;
+use super::{Answered, NO_UID, Refusal, Reviewed};
+use crate::convert::{Problem, Versions, group_version, keep, qualified};
+use crate::cut::cut;
 use crate::decode;
 use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
@@ -38,6 +40,7 @@ pub(crate) struct ServedConversions {
 type Failed = (String, Outcome);
 
 /// Why objects are not converted.
+#[derive(Debug)]
 enum Stopped {
     Failed(String, Outcome),
     /// There is no review as an answer, and the API server may try again.
@@ -50,11 +53,31 @@ impl From<Refusal> for Stopped {
     }
 }
 
+impl From<Shortage> for Stopped {
+    fn from(shortage: Shortage) -> Self {
+        match shortage {
+            Shortage::Ever => Self::Failed(shortage.to_string(), Outcome::Refused),
+            Shortage::Now => Self::Refused(shortage.into()),
+        }
+    }
+}
+
+impl Stopped {
+    /// What failed, with the object that it is about.
+    fn about(self, object: &dyn Display) -> Self {
+        match self {
+            Self::Failed(message, outcome) => Self::Failed(format!("{object}: {message}"), outcome),
+            Self::Refused(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
 /// How often an object, or something as large, is in memory: as it came and as it was cloned, as
 /// the types of both versions, as it is converted, and what that would be on the way back.
 const COPIES: usize = 6;
 
-const TOO_LARGE: &str = "it would take too much memory when it is decoded";
+/// The most bytes of a message.
+const MESSAGE_MAX: usize = 1024;
 
 impl ServedConversions {
     /// Answers a request. Dropping the future stops between two objects.
@@ -71,9 +94,14 @@ impl ServedConversions {
     async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
         let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
         let deadline = Instant::now() + time;
-        let (body, counted) = super::body(request, &self.bodies, deadline).await?;
-        let reviewed = self.review(&body, counted, deadline).await?;
-        Ok(reviewed.0.answered(reviewed.1))
+        let Read { bytes: body, counted, too_long } =
+            super::body(request, &self.bodies, deadline).await?;
+        let (reviewed, counted) = match too_long {
+            Some(message) => (self.unreadable(&body, 413, &message)?, counted),
+            None => self.review(&body, counted, deadline).await?,
+        };
+        drop(body);
+        Ok(reviewed.answered(counted)?)
     }
 
     async fn review(
@@ -83,19 +111,25 @@ impl ServedConversions {
         deadline: Instant,
     ) -> Result<(Reviewed, Counted), Refusal> {
         // Objects are decoded one after the other, so that only one is in memory at a time.
-        let (envelope, objects) = objects::take_out(body);
+        let Some((envelope, objects)) = objects::take_out(body) else {
+            return Ok((self.unreadable(body, 413, &Shortage::Ever)?, counted));
+        };
         let measured = windlass_nesting::measure(&envelope);
         if measured.depth > SHALLOW_MAX {
-            return Ok((self.unreadable(super::uid_of(body)?, &StackError::TooDeep), counted));
+            return Ok((self.unreadable(body, 400, &StackError::TooDeep)?, counted));
         }
-        let Some(_memory) = counted.more(measured.memory.saturating_mul(COPIES))? else {
-            return Ok((self.unreadable(super::uid_of(body)?, &TOO_LARGE), counted));
-        };
+        match counted.more(measured.memory.saturating_mul(COPIES)) {
+            Ok(memory) => counted.merge(memory),
+            Err(Shortage::Now) => return Err(Shortage::Now.into()),
+            Err(error @ Shortage::Ever) => {
+                return Ok((self.unreadable(body, 413, &error)?, counted));
+            }
+        }
         let mut review = super::parse(&envelope)?;
         let Some(uid) = super::uid(&review) else {
             super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
                 .map_err(Refusal::bad_request)?;
-            return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
+            return Err(Refusal::bad_request(NO_UID));
         };
         let request = match decoded(&mut review) {
             Ok(request) => request,
@@ -105,7 +139,7 @@ impl ServedConversions {
             "conversion",
             path = &*self.path,
             uid = request.uid,
-            to = request.desired_api_version,
+            to = cut(&request.desired_api_version),
             objects = objects.clone().count(),
         );
         let converted = self.convert(objects, &request, &mut counted, deadline);
@@ -128,11 +162,17 @@ impl ServedConversions {
         Reviewed { body: [&body[..start], objects, &body[start..]].concat(), outcome }
     }
 
-    fn unreadable(&self, uid: String, error: &dyn Display) -> Reviewed {
-        self.failed(uid, (format!("the review cannot be read: {error}"), Outcome::Refused))
+    fn unreadable(&self, body: &[u8], code: u16, error: &dyn Display) -> Result<Reviewed, Refusal> {
+        let Some(uid) = super::uid_of(body) else {
+            return Err(Refusal::with_code(code, error));
+        };
+        let message = format!("the review cannot be read: {error}");
+        Ok(self.failed(uid, (message, Outcome::Refused)))
     }
 
-    fn failed(&self, uid: String, (message, outcome): Failed) -> Reviewed {
+    fn failed(&self, uid: String, (mut message, outcome): Failed) -> Reviewed {
+        // A converter may say what it was given.
+        message.truncate(message.floor_char_boundary(MESSAGE_MAX));
         if let Some(line) = self.log.line(outcome.as_str()) {
             tracing::warn!(uid, left_out = line.left_out, "a conversion failed: {message}");
         }
@@ -156,19 +196,19 @@ impl ServedConversions {
                 let message = "the conversion took too long: ask for fewer objects at a time";
                 return Err(Stopped::Failed(message.to_owned(), Outcome::Timeout));
             }
-            let named = |error: &dyn Display| format!("object {at}: {error}");
-            let refused = |error: &dyn Display| Stopped::Failed(named(error), Outcome::Refused);
+            let short = |shortage| Stopped::from(shortage).about(&format_args!("object {at}"));
             let measured = windlass_nesting::measure(object);
-            let memory = counted.more(measured.memory.saturating_mul(COPIES))?;
-            let memory = memory.ok_or_else(|| refused(&TOO_LARGE))?;
+            let memory = counted.more(measured.memory.saturating_mul(COPIES)).map_err(short)?;
+            let memory = Memory::new(memory, measured.memory);
             let text = with_stack_for(measured.depth, || {
-                self.convert_text(at, object, &request.desired_api_version, counted)
+                self.convert_text(at, object, &request.desired_api_version, memory)
             });
-            let text = text.map_err(|error| refused(&error))??;
-            drop(memory);
+            let text = text.map_err(|error| {
+                Stopped::Failed(format!("object {at}: {error}"), Outcome::Refused)
+            })??;
             // Twice, because the answer is made of them.
-            let length = 2 * (text.len() + 1);
-            counted.merge(counted.more(length)?.ok_or_else(|| refused(&TOO_LARGE))?);
+            let more = counted.more(2 * (text.len() + 1)).map_err(short)?;
+            counted.merge(more);
             if at > 0 {
                 converted.push(b',');
             }
@@ -185,43 +225,45 @@ impl ServedConversions {
         at: usize,
         object: &[u8],
         to: &str,
-        counted: &Counted,
+        mut memory: Memory,
     ) -> Result<Vec<u8>, Stopped> {
         let object = super::parse(object).map_err(|_| {
             Refusal::bad_request(format!("object {at} of the review is not valid JSON"))
         })?;
-        let failed = |error: &dyn Display, outcome| {
-            Stopped::Failed(format!("object {at} ({}): {error}", name_of(&object)), outcome)
-        };
         // A field that is kept in an annotation is nested once it is restored.
-        let (depth, memory) = keep::measure(&object);
-        let memory = counted.more(memory.saturating_mul(COPIES))?;
-        let _memory = memory.ok_or_else(|| failed(&TOO_LARGE, Outcome::Refused))?;
-        let converted = with_stack_for(depth, || {
-            let converted = self.convert_one(&object, to);
-            let converted = converted.map_err(|(message, outcome)| failed(&message, outcome))?;
-            Ok(serde_json::to_vec(&converted).expect("a JSON value must serialize"))
+        let (depth, kept) = keep::measure(&object);
+        let converted = memory.take(kept.saturating_mul(COPIES)).map_err(Stopped::from);
+        let converted = converted.and_then(|()| {
+            let converted = with_stack_for(depth, || {
+                let converted = self.convert_one(&object, to, &mut memory)?;
+                Ok(serde_json::to_vec(&converted).expect("a JSON value must serialize"))
+            });
+            converted
+                .unwrap_or_else(|error| Err(Stopped::Failed(error.to_string(), Outcome::Refused)))
         });
-        converted.unwrap_or_else(|error| Err(failed(&error, Outcome::Refused)))
+        let about = || format!("object {at} ({})", name_of(&object));
+        converted.map_err(|stopped| stopped.about(&about()))
     }
 
-    fn convert_one(&self, object: &Value, to: &str) -> Result<Value, Failed> {
+    fn convert_one(&self, object: &Value, to: &str, memory: &mut Memory) -> Result<Value, Stopped> {
+        let refused = |message| Err(Stopped::Failed(message, Outcome::Refused));
         let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, (group, _)) = (text("kind"), group_version(text("apiVersion")));
         let is_it = |versions: &&Versions| versions.kind == kind && versions.group == group;
         let Some(versions) = self.conversions.iter().find(is_it) else {
-            let message = format!("there is no conversion of {}", qualified(kind, group));
-            return Err((message, Outcome::Refused));
+            let kind = qualified(cut(kind), cut(group));
+            return refused(format!("there is no conversion of {kind}"));
         };
         let (to_group, to_version) = group_version(to);
         if to_group != group {
-            let message = format!("{} has no version {to}", qualified(kind, group));
-            return Err((message, Outcome::Refused));
+            let kind = qualified(kind, group);
+            return refused(format!("{kind} has no version {}", cut(to)));
         }
         // A converter has no state that a panic could break.
-        match catch_unwind(AssertUnwindSafe(|| versions.convert(object, to_version))) {
+        match catch_unwind(AssertUnwindSafe(|| versions.convert(object, to_version, memory))) {
             Ok(Ok(converted)) => Ok(converted),
-            Ok(Err(problem)) => Err((problem.to_string(), Outcome::Failed)),
+            Ok(Err(Problem::Memory(shortage))) => Err(shortage.into()),
+            Ok(Err(problem)) => Err(Stopped::Failed(problem.to_string(), Outcome::Failed)),
             Err(_panic) => {
                 if let Some(line) = self.log.line("converter panicked") {
                     tracing::error!(
@@ -230,7 +272,7 @@ impl ServedConversions {
                     );
                 }
                 self.metrics.conversion_panics.inc();
-                Err(("the converter panicked".to_owned(), Outcome::Panic))
+                Err(Stopped::Failed("the converter panicked".to_owned(), Outcome::Panic))
             }
         }
     }
@@ -250,7 +292,7 @@ fn decoded(review: &mut Value) -> Result<ConversionRequest, String> {
 /// The namespace and name of an object, for messages.
 fn name_of(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    match (text("/metadata/namespace"), text("/metadata/name")) {
+    match (cut(text("/metadata/namespace")), cut(text("/metadata/name"))) {
         ("", name) => name.to_owned(),
         (namespace, name) => format!("{namespace}/{name}"),
     }

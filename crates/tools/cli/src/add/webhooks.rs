@@ -14,6 +14,13 @@ pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
 /// The file with all webhooks.
 pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 
+/// The memory limit of a new operator in `deploy/operator.yaml`, and that of one with webhooks, whose
+/// reviews may take as much as the defaults of `Webhooks` let them.
+const MEMORY: &str = "memory: 128Mi";
+const WEBHOOKS_MEMORY: &str = "\
+# 320 MiB for admission reviews, 256 MiB for conversions, and 128 MiB for the rest.
+memory: 704Mi";
+
 /// Printed for every operator with webhooks.
 pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
 Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
@@ -38,5 +45,10 @@ pub(super) fn prepare(operator: &Operator, names: &Names, changes: &mut Changes<
     let line = "webhooks::serve(cluster, lease_namespace, &mut options);";
     changes.after(tests, "options.leader_election_namespace =", line)?;
     changes.after("deploy/kustomization.yaml", "- operator.yaml", "- webhooks.yaml")?;
+    // Another limit is somebody's choice.
+    let deployment = "deploy/operator.yaml";
+    if changes.text(deployment)?.lines().any(|line| line.trim() == MEMORY) {
+        changes.replace(deployment, MEMORY, WEBHOOKS_MEMORY)?;
+    }
     changes.append("deploy/rbac.yaml", &render_path("add/rbac-certificates.yaml", &[], names).1)
 }

@@ -129,6 +129,22 @@ fn added_lines_are_shown_with_their_places() {
 }
 
 #[test]
+fn first_webhook_raises_the_memory_limit_unless_it_was_changed() {
+    for what in [&["webhook", "Shop", "--default"][..], &["version", "Shop", "v2"]] {
+        for (limit, expected) in [("128Mi", "704Mi"), ("1Gi", "1Gi")] {
+            let (_folder, operator) = shop();
+            let manifest = operator.join("deploy/operator.yaml");
+            let text = fs::read_to_string(&manifest).expect("a manifest");
+            assert!(text.contains("memory: 128Mi\n"), "{text}");
+            fs::write(&manifest, text.replace("128Mi", limit)).expect("it is written");
+            add(&operator, what);
+            let text = fs::read_to_string(&manifest).expect("a manifest");
+            assert!(text.contains(&format!("memory: {expected}\n")), "{what:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn webhooks_come_with_what_they_need_outside_of_a_cluster() {
     let (_folder, operator) = shop();
     for what in [&["webhook", "Shop", "--default"][..], &["version", "Shop", "v2"]] {

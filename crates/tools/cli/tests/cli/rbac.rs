@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Tests of the operators that send all of their requests.
-const SOME: [&str; 8] = [
+const SOME: [&str; 10] = [
     "--",
     "--workspace",
     "--test",
     "operator",
+    "--test",
+    "reconcile*",
     "--",
     "website_becomes_three_objects_and_ready",
     "deleted_website_frees_its_host_and_takes_its_objects_along",

@@ -3,7 +3,7 @@
 //! What is found need not be JSON: the rest of the review and each object are still decoded, and
 //! that fails for everything that is not.
 
-use std::borrow::Cow;
+use super::super::scan::{field, string_end};
 
 /// The texts of the objects, one after the other.
 #[derive(Clone)]
@@ -12,45 +12,28 @@ pub(super) struct Objects<'a> {
     rest: Option<&'a [u8]>,
 }
 
+/// What a review may have beside its objects. The API server sends a few hundred bytes.
+const ENVELOPE_MAX: usize = 64 * 1024;
+
 /// The review with an empty list of objects, and the objects. If there is no list, or its key is
-/// written with escapes, the review is as it was.
-pub(super) fn take_out(review: &[u8]) -> (Cow<'_, [u8]>, Objects<'_>) {
-    let Some(start) = list(review, "request", "objects") else {
-        return (Cow::Borrowed(review), Objects { rest: None });
+/// written with escapes, the review is as it was. `None` if it is too large without the objects.
+pub(super) fn take_out(review: &[u8]) -> Option<(Vec<u8>, Objects<'_>)> {
+    let (start, end) = match list(review, "request", "objects") {
+        Some(start) => (start, start + until(&review[start..], b']')),
+        None => (review.len(), review.len()),
     };
-    let list = &review[start..];
-    let end = start + until(list, b']');
-    let objects = &review[start..end];
+    let (before, objects, after) = (&review[..start], &review[start..end], &review[end..]);
+    if before.len() + after.len() > ENVELOPE_MAX {
+        return None;
+    }
     let is_blank = objects.iter().all(u8::is_ascii_whitespace);
-    let envelope = [&review[..start], &review[end..]].concat();
-    (Cow::Owned(envelope), Objects { rest: Some(objects).filter(|_| !is_blank) })
+    Some(([before, after].concat(), Objects { rest: Some(objects).filter(|_| !is_blank) }))
 }
 
 /// Where the list that the field `outer` has in its field `inner` begins, after its bracket.
 pub(super) fn list(review: &[u8], outer: &str, inner: &str) -> Option<usize> {
-    let (mut depth, mut at, mut is_within) = (0_usize, 0, false);
-    let mut string: &[u8] = &[];
-    while let Some(byte) = review.get(at) {
-        match byte {
-            b'"' => {
-                let end = string_end(review, at);
-                string = review.get(at + 1..end.saturating_sub(1)).unwrap_or_default();
-                at = end;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b':' if depth == 1 => is_within = string == outer.as_bytes(),
-            b':' if depth == 2 && is_within && string == inner.as_bytes() => {
-                let blanks = review[at + 1..].iter().take_while(|byte| byte.is_ascii_whitespace());
-                let bracket = at + 1 + blanks.count();
-                return (review.get(bracket) == Some(&b'[')).then_some(bracket + 1);
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
+    let start = field(review, outer, inner)?;
+    (review.get(start) == Some(&b'[')).then_some(start + 1)
 }
 
 /// Where `end` comes outside of strings and brackets, or the end of the text.
@@ -72,19 +55,6 @@ fn until(text: &[u8], end: u8) -> usize {
     text.len()
 }
 
-/// Where the string ends that begins here, after its quote.
-fn string_end(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
 impl<'a> Iterator for Objects<'a> {
     type Item = &'a [u8];
 
@@ -101,7 +71,7 @@ mod tests {
     use super::*;
 
     fn split(review: &str) -> (String, Vec<&str>) {
-        let (envelope, objects) = take_out(review.as_bytes());
+        let (envelope, objects) = take_out(review.as_bytes()).expect("it is small");
         let text = |bytes| std::str::from_utf8(bytes).expect("it was cut where it is ASCII");
         (String::from_utf8_lossy(&envelope).into_owned(), objects.map(text).collect())
     }

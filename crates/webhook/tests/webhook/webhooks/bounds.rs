@@ -11,13 +11,15 @@ use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt as _;
 use windlass_webhook::{
-    Admission, Conversion, Defaulter, Error, FailurePolicy, Hook, Operation, Validate, Verdict,
-    Webhooks,
+    Admission, Conversion, Convert, ConvertError, Defaulter, Error, FailurePolicy, Hook, Operation,
+    Validate, Verdict, Webhooks,
 };
 
 use crate::webhooks::stage::v1::Website;
@@ -108,6 +110,8 @@ async fn a_body_that_does_not_arrive_is_given_up() {
     assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
 }
 
+const NO_UID: &str = "the review has no `request` with a `uid` of at most 128 bytes";
+
 #[tokio::test]
 async fn bodies_that_are_not_reviews_are_refused_with_a_status() {
     let router = failing(FailurePolicy::Fail);
@@ -122,7 +126,7 @@ async fn bodies_that_are_not_reviews_are_refused_with_a_status() {
         (large, 413, "RequestEntityTooLarge", "the body has more than 4096 bytes"),
         ("[]".to_owned(), 400, "BadRequest", review),
         (other, 400, "BadRequest", review),
-        (bare, 400, "BadRequest", "the review has no `request` with a `uid`"),
+        (bare, 400, "BadRequest", NO_UID),
     ];
     for (sent, code, reason, message) in cases {
         let answer = send(&router, VALIDATE, sent).await;
@@ -271,19 +275,76 @@ async fn bodies_beyond_the_budget_are_refused_until_others_are_answered() {
 }
 
 #[tokio::test]
-async fn body_counts_until_its_answer_is_sent() {
-    let router = failing_with(FailurePolicy::Fail, PART);
+async fn answer_that_nobody_reads_counts_as_its_bytes_and_gives_way_to_others() {
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    // The bodies of four answers do not fit beside what one takes while it is handled.
+    let webhooks = Webhooks::new().convert(conversion).conversion_memory_max(16 * PART);
+    let router = webhooks.router().unwrap();
+    let object = website(json!({"theme": "x".repeat(PART)})).to_string();
+    let review = conversion_review(&format!("[{object}]")).replace("/v2", "/v1");
     let mut answers = Vec::new();
-    // What was decoded counts no more, so three times as many fit, but for the room to decode one.
-    for _ in 0..46 {
-        answers.push(send(&router, VALIDATE, sized(PART)).await);
+    for _ in 0..20 {
+        let answer = send(&router, "/convert", review.clone()).await;
+        assert_eq!(answer.status(), 200);
+        answers.push(answer);
     }
-    assert!(answers.iter().all(|answer| answer.status() == 200));
-    assert_asks_to_try_again(&send(&router, VALIDATE, sized(PART)).await);
-    let answer = answers.pop().expect("an answer");
-    let length: usize = answer.headers()[CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
-    assert_eq!(body(answer).await.to_string().len(), length);
-    assert_eq!(send(&router, VALIDATE, sized(PART)).await.status(), 200);
+    let broken_off = answers.remove(0).into_body().collect().await;
+    assert!(broken_off.is_err(), "the oldest answer must give way");
+    let last = answers.pop().expect("an answer");
+    let length: usize = last.headers()[CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
+    assert_eq!(last.into_body().collect().await.unwrap().to_bytes().len(), length);
+}
+
+#[tokio::test]
+async fn body_that_is_too_long_is_denied_with_its_uid_also_if_failures_are_ignored() {
+    // The API server writes the uid first.
+    let review = String::from_utf8(sized(8192).to_vec()).unwrap();
+    let review = review.replace(r#""request":{"#, r#""request":{"uid":"0c9a8d74","#);
+    let chunks = review.as_bytes().chunks(1024).map(Bytes::copy_from_slice).collect();
+    let body_of = |chunks: Vec<Bytes>| {
+        Body::from_stream(stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>)))
+    };
+    let router = failing(FailurePolicy::Ignore);
+    let answer = body(send(&router, VALIDATE, body_of(chunks)).await).await;
+    let response = &answer["response"];
+    assert_eq!(response["uid"], "0c9a8d74");
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["status"]["code"], 413);
+    let message = "the review cannot be read: the body has more than 4096 bytes";
+    assert_eq!(response["status"]["message"], message);
+}
+
+#[tokio::test]
+async fn uid_that_is_too_long_is_refused() {
+    let conversion = conversion_review("[]").replace("705ab4f5", &"u".repeat(200));
+    let mut admission = create(json!({}));
+    admission["request"]["uid"] = json!("u".repeat(200));
+    for (path, review) in [("/convert", conversion), (VALIDATE, admission.to_string())] {
+        let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+        let webhooks = Webhooks::new().validate::<Website>(Failing).convert(conversion);
+        let answer = send(&webhooks.router().unwrap(), path, review).await;
+        assert_eq!(answer.status(), 400);
+        assert_eq!(body(answer).await["message"], NO_UID);
+    }
+}
+
+#[tokio::test]
+async fn conversion_review_with_much_beside_its_objects_is_refused() {
+    let much = "x".repeat(1024 * 1024);
+    for review in [
+        conversion_review("[]").replace("705ab4f5", &much),
+        conversion_review("[]").replace("example.com/v2", &much),
+        conversion_review(&format!(r#"[],"other":"{much}""#)),
+    ] {
+        let answer = send(&converting(), "/convert", review.clone()).await;
+        if !review.contains("705ab4f5") {
+            assert_eq!(answer.status(), 413);
+            continue;
+        }
+        let result = body(answer).await["response"]["result"].take();
+        let message = "the review cannot be read: it would take too much memory when it is decoded";
+        assert_eq!(result["message"], message);
+    }
 }
 
 /// A body of which all that arrives is kept, as much as fits.
@@ -422,7 +483,7 @@ fn usual(bytes: usize) -> Value {
     website(json!({"replicas": 5, "others": vec![part; times]}))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn usual_objects_of_the_largest_size_fit() {
     let object = usual(1_500_000);
     let update = crate::webhooks::stage::review("UPDATE", object.clone(), object);
@@ -438,4 +499,121 @@ async fn usual_objects_of_the_largest_size_fit() {
     let response = body(answer).await["response"].take();
     assert_eq!(response["result"]["status"], "Success", "{}", response["result"]);
     assert_eq!(response["convertedObjects"].as_array().map(Vec::len), Some(500));
+}
+
+/// What a type makes of `{}`: many bytes, and many fields when it is written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+struct Wide {
+    numbers: [u64; 32],
+    texts: [String; 8],
+}
+
+mod wide_v1 {
+    use kube::CustomResource;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize)]
+    #[kube(group = "example.com", version = "v1", kind = "Wide", namespaced, schema = "disabled")]
+    #[serde(default)]
+    pub(crate) struct WideSpec {
+        pub(crate) list: Vec<super::Wide>,
+        pub(crate) boxes: Vec<Option<Box<super::Wide>>>,
+        pub(crate) maps: Vec<std::collections::BTreeMap<String, super::Wide>>,
+        #[serde(skip_serializing)]
+        pub(crate) unwritten: Vec<super::Wide>,
+    }
+}
+
+mod wide_v2 {
+    use kube::CustomResource;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize)]
+    #[kube(group = "example.com", version = "v2", kind = "Wide", namespaced, schema = "disabled")]
+    #[serde(default)]
+    pub(crate) struct WideSpec {
+        pub(crate) list: Vec<super::Wide>,
+    }
+}
+
+impl Convert<wide_v1::Wide> for wide_v2::Wide {
+    fn from_spoke(spoke: wide_v1::Wide) -> Result<Self, ConvertError> {
+        let spec = wide_v2::WideSpec { list: spoke.spec.list };
+        Ok(Self { metadata: spoke.metadata, spec })
+    }
+
+    fn into_spoke(self) -> Result<wide_v1::Wide, ConvertError> {
+        let spec = wide_v1::WideSpec { list: self.spec.list, ..Default::default() };
+        Ok(wide_v1::Wide { metadata: self.metadata, spec })
+    }
+}
+
+/// Allows all, but must not be asked.
+struct Never;
+
+impl Validate<wide_v1::Wide> for Never {
+    async fn validate(&self, _: Operation<'_, wide_v1::Wide>, _: &Admission) -> Verdict {
+        Verdict::allow()
+    }
+}
+
+impl Defaulter<wide_v1::Wide> for Never {
+    fn default(&self, _: &mut wide_v1::Wide, _: &Admission) {}
+}
+
+/// A `Wide` of `v1` with a list of so many elements.
+fn wide(field: &str, element: &str, count: usize) -> String {
+    let list = vec![element; count].join(",");
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Wide","metadata":{{"name":"a"}},"spec":{{"{field}":[{list}]}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn memory_of_the_types_counts_as_they_are_decoded_and_encoded() {
+    const MAX: usize = 16 * 1024 * 1024;
+    let hooks =
+        [Hook::validating::<wide_v1::Wide>(Never), Hook::defaulting::<wide_v1::Wide>(Never)];
+    let hooks = hooks.map(|hook| hook.failure_policy(FailurePolicy::Ignore));
+    let webhooks = hooks.into_iter().fold(Webhooks::new(), Webhooks::hook);
+    let conversion = Conversion::hub::<wide_v2::Wide>().spoke::<wide_v1::Wide>();
+    let webhooks = webhooks.convert(conversion.keep_unknown_fields());
+    let webhooks = webhooks.admission_memory_max(MAX).conversion_memory_max(MAX);
+    let router = webhooks.router().unwrap();
+    let cases = [
+        ("list", "{}", 20_000),
+        ("unwritten", "{}", 20_000),
+        ("boxes", "{}", 30_000),
+        ("maps", r#"{"":{}}"#, 4_000),
+    ];
+    for (field, element, count) in cases {
+        for (count, fits) in [(count, false), (count / 150, true)] {
+            let object = wide(field, element, count);
+            for (path, text) in [
+                ("/validate-example-com-v1-wide", &object),
+                ("/mutate-example-com-v1-wide", &object),
+            ] {
+                let mut review = create(json!({})).to_string();
+                let placeholder = website(json!({})).to_string();
+                review = review.replace(&placeholder, text).replace("\"websites\"", "\"wides\"");
+                let response = body(send(&router, path, review).await).await["response"].take();
+                assert_eq!(response["allowed"], fits, "{path}: {field}, {count}: {response}");
+                if !fits {
+                    assert_eq!(response["status"]["code"], 413);
+                }
+            }
+            let review = conversion_review(&format!("[{object}]"));
+            let answer = body(send(&router, "/convert", review).await).await;
+            let result = &answer["response"]["result"];
+            assert_eq!(result["status"] == "Success", fits, "{field}, {count}: {result}");
+            if !fits {
+                let message = result["message"].as_str().unwrap_or_default();
+                assert!(message.contains("too much memory"), "{field}: {answer}");
+            }
+        }
+    }
+    // All is given back: otherwise the status would be another.
+    let answer = send(&router, "/convert", " ".repeat(MAX - 1)).await;
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }

@@ -203,3 +203,49 @@ async fn flood_of_requests_logs_one_line_a_minute_of_each_kind() {
     let panics = log.lines_with("the handler panicked");
     assert!(panics[1].contains("left_out=4"), "{panics:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_makes_up_is_cut_in_lines_and_answers() {
+    let log = Log::with_spans(Level::TRACE);
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    let webhooks = Webhooks::new().validate::<v1::Website>(Counted).convert(conversion);
+    let router = webhooks.router().unwrap();
+    let huge = "ä".repeat(10_000);
+    let mut named = create(json!({"replicas": "mistyped"}));
+    for field in ["name", "namespace", "subResource"] {
+        named["request"][field] = json!(huge);
+    }
+    for field in ["group", "version", "kind"] {
+        named["request"]["kind"][field] = json!(huge);
+    }
+    let mut other = create(json!({}));
+    for field in ["group", "version", "resource"] {
+        other["request"]["resource"][field] = json!(huge);
+    }
+    let object = |api_version: &str, kind: &str| {
+        let metadata = json!({"name": huge, "namespace": huge});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    };
+    let review = |to: &str, object| {
+        let request = json!({"uid": "u", "desiredAPIVersion": to, "objects": [object]});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request,
+        })
+    };
+    let (v1, v2) = ("example.com/v1", "example.com/v2");
+    for (path, review) in [
+        (VALIDATE, named),
+        (VALIDATE, other),
+        ("/convert", review(v2, object(v1, &huge))),
+        ("/convert", review(v2, object(&format!("{huge}/v1"), "Website"))),
+        ("/convert", review(v2, object(&format!("example.com/{huge}"), "Website"))),
+        ("/convert", review(&huge, object(v1, "Website"))),
+        ("/convert", review(&format!("example.com/{huge}"), object(v1, "Website"))),
+    ] {
+        let answer = ask(&router, path, &review).await.to_string();
+        assert!(answer.len() < 3_000, "{} bytes: {answer}", answer.len());
+        advance(Duration::from_mins(1)).await;
+    }
+    let longest = log.lines().into_iter().max_by_key(String::len).expect("a line");
+    assert!(longest.len() < 5_000, "{} bytes: {longest}", longest.len());
+}
