@@ -265,10 +265,10 @@ impl DryRun {
             (OldObject::NotRead | OldObject::Missing, None) => false,
             _ => true,
         };
-        match has_changed {
-            true => Err(self.ignored(format!("{NO_ANSWER}, and the object is not as it was"))),
-            false => Ok(()),
+        if has_changed {
+            return Err(self.ignored(format!("{NO_ANSWER}, and the object is not as it was")));
         }
+        Ok(())
     }
 
     /// Reads the object with this name in the collection of the write; `None` if there is none.

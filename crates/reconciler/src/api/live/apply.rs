@@ -373,8 +373,8 @@ impl Access<'_> {
             {"op": "replace", "path": operation, "value": "Apply"},
         ]);
         let query = self.options.query(self.cx.controller());
-        let path = self.path(key, None);
-        self.send(request(Method::PATCH, &path, &query, JSON_PATCH, &patch)?).await?;
+        let target = self.path(key, None);
+        self.send(request(Method::PATCH, &target, &query, JSON_PATCH, &patch)?).await?;
         Ok(())
     }
 
