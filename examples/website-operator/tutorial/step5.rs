@@ -266,7 +266,7 @@ mod demo {
     use windlass_apiserver::ApiServer;
     use windlass_workloads::Workloads;
 
-    use super::*;
+    use super::{Manager, v1};
 
     /// An API server, the controllers that make pods of Deployments, and a Website.
     pub(super) fn on_embedded_server(operator: Manager) -> Manager {
