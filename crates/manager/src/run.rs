@@ -100,7 +100,7 @@ async fn run_and_tell(
     has_ended: CancellationToken,
 ) -> Result<(), ManagerError> {
     let _ended = has_ended.drop_guard();
-    run(manager, stop).await
+    Box::pin(run(manager, stop)).await
 }
 
 /// Runs a manager until `stop` is cancelled, or something fails.

@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn line_that_cannot_be_written_holds_up_nothing() {
         let (unblock, blocked) = mpsc::channel::<()>();
-        log_within(Duration::from_millis(1), move || drop(blocked.recv()));
+        log_within(Duration::from_millis(1), move || {
+            let _ = blocked.recv();
+        });
         drop(unblock);
     }
 

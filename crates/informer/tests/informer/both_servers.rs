@@ -111,12 +111,12 @@ async fn follows(cluster: &TestServer, streams_lists: bool) {
 
 on_each_server!(a_streamed_list_is_followed_by_its_changes);
 async fn a_streamed_list_is_followed_by_its_changes(cluster: TestServer) {
-    follows(&cluster, true).await
+    follows(&cluster, true).await;
 }
 
 on_each_server!(a_list_in_pages_is_followed_by_its_changes);
 async fn a_list_in_pages_is_followed_by_its_changes(cluster: TestServer) {
-    follows(&cluster, false).await
+    follows(&cluster, false).await;
 }
 
 on_each_server!(an_object_that_leaves_the_selection_is_deleted_and_one_that_enters_it_is_added);

@@ -102,10 +102,10 @@ async fn cache_that_cannot_be_checked_leaves_the_others_in_use() {
 async fn caches_that_cannot_be_checked_are_not_all_tried_again_at_the_same_time() {
     let (cluster, client) = cluster().await;
     let tries: Arc<Mutex<Vec<Instant>>> = Arc::default();
-    let tried = Arc::clone(&tries);
+    let asked = Arc::clone(&tries);
     let client = Client::new(
         service_fn(move |request: Request<Body>| {
-            tried.lock().expect("not poisoned").push(Instant::now());
+            asked.lock().expect("not poisoned").push(Instant::now());
             let client = client.clone();
             async move { client.send(request).await }
         }),

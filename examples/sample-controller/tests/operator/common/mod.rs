@@ -1,5 +1,6 @@
 //! What the tests share: a cluster with the definition of Foo, and a look at Foos.
 #![allow(dead_code, reason = "every test file uses a part of it")]
+#![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Resource as _, ResourceExt as _};
