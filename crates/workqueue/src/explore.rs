@@ -14,6 +14,7 @@ use std::task::Poll;
 
 use shuttle::future::{JoinHandle, block_on, spawn};
 
+use crate::sync::yield_point;
 use crate::{Add, Group, Priority, WorkQueue};
 
 /// Random schedules for each test. More would take too long for each test run.
@@ -54,7 +55,7 @@ impl Log {
 async fn work(queue: WorkQueue<u32>, log: Log) {
     while let Some(lease) = queue.get().await {
         log.start(*lease);
-        shuttle::thread::yield_now();
+        yield_point();
         log.end(*lease);
         drop(lease);
     }
@@ -68,7 +69,7 @@ async fn impatient_work(queue: WorkQueue<u32>, log: Log) {
         log.end(*lease);
         return;
     }
-    shuttle::future::yield_now().await;
+    yield_point();
 }
 
 fn join_tasks<T>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
