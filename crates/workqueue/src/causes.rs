@@ -76,9 +76,7 @@ impl<C> Causes<C> {
             *self = later;
             return Vec::new();
         }
-        if later.omitted() > 0 {
-            self.others.get_or_insert_default().omitted += later.omitted();
-        }
+        self.omit(later.omitted());
         later.into_kept().filter_map(|cause| self.push(cause)).collect()
     }
 
@@ -87,24 +85,27 @@ impl<C> Causes<C> {
     where
         C: Clone,
     {
-        let mut joined = self.as_refs();
-        joined.append(later.as_refs());
-        let others = joined.others.map(|others| {
-            let Others { kept, omitted } = *others;
-            Box::new(Others { kept: kept.into_iter().cloned().collect(), omitted })
-        });
-        Self { first: joined.first.cloned(), others }
+        let all: Vec<_> = self.iter().chain(later.iter()).collect();
+        let newest = OLDEST_KEPT.max(all.len().saturating_sub(KEPT_MAX - OLDEST_KEPT));
+        let oldest = all.iter().take(OLDEST_KEPT);
+        let mut joined = Self::default();
+        for &cause in oldest.chain(all.iter().skip(newest)) {
+            joined.push(cause.clone());
+        }
+        let left_out = all.len().saturating_sub(KEPT_MAX) as u64;
+        joined.omit(self.omitted() + later.omitted() + left_out);
+        joined
+    }
+
+    /// Counts causes that were left out.
+    fn omit(&mut self, causes: u64) {
+        if causes > 0 {
+            self.others.get_or_insert_default().omitted += causes;
+        }
     }
 
     pub(crate) fn into_kept(self) -> impl Iterator<Item = C> {
         self.first.into_iter().chain(self.others.into_iter().flat_map(|others| others.kept))
-    }
-
-    fn as_refs(&self) -> Causes<&C> {
-        let others = self.others.as_ref().map(|others| {
-            Box::new(Others { kept: others.kept.iter().collect(), omitted: others.omitted })
-        });
-        Causes { first: self.first.as_ref(), others }
     }
 }
 

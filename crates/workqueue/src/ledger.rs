@@ -44,11 +44,13 @@
 //!
 //! - A key has at most one run under way and at most one next run. The next run is due at the
 //!   earliest requested time.
-//! - A key that waits is in `waiting`, a ready one is in `line` or parked, and no key is in two of
-//!   these. Only a running key is parked.
+//! - A key that waits is in `waiting`, a ready one is in `line` or parked. Only a key that runs is
+//!   parked.
 //! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
 //!   that have not fired.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use slab::Slab;
@@ -61,7 +63,6 @@ use crate::observer::Load;
 use crate::priority::{Group, Priority};
 use crate::slots::{NextRunState, Number, RunId, Slot, SlotId, Slots};
 use crate::time::Time;
-use crate::waiting::Waiting;
 
 /// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
 /// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
@@ -72,7 +73,9 @@ const BATCH: usize = 256;
 pub(crate) struct Ledger<K, C> {
     slots: Slots<K, C>,
     line: Line,
-    waiting: Waiting,
+    /// The keys that wait for their time, the earliest first, each with its arrival.
+    waiting: BTreeSet<(Time, u64, SlotId)>,
+    last_arrival: u64,
     runs: Slab<ActiveRun<C>>,
     /// Keys with a ready run, in line or parked, by level.
     ready: [usize; Priority::ALL.len()],
@@ -119,7 +122,8 @@ impl<K, C> Ledger<K, C> {
         Self {
             slots: Slots::new(),
             line: Line::new(is_fair),
-            waiting: Waiting::default(),
+            waiting: BTreeSet::new(),
+            last_arrival: 0,
             runs: Slab::new(),
             ready: [0; Priority::ALL.len()],
             aging,
@@ -168,17 +172,18 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Shares the causes of a run with its lease.
-    pub(crate) fn share_causes(&mut self, run: RunId) -> std::sync::Arc<Causes<C>> {
+    pub(crate) fn share_causes(&mut self, run: RunId) -> Arc<Causes<C>> {
         self.runs[run.index()].causes.share()
     }
 
     /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
     pub(crate) fn promote_due(&mut self, now: Time, left: &mut Leftovers<K, C>) -> bool {
         for _ in 0..BATCH {
-            if self.waiting.next_due().is_none_or(|due| due > now) {
+            let Some(&(due, _, id)) = self.waiting.first() else { return false };
+            if due > now {
                 return false;
             }
-            let Some((due, id)) = self.waiting.pop_first() else { return false };
+            self.waiting.pop_first();
             let NextRunState::Waiting { priority, .. } = self.slots[id].next_run else {
                 unreachable!("a key that is due must wait")
             };
@@ -190,7 +195,7 @@ impl<K, C> Ledger<K, C> {
 
     /// When the next waiting key is due.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        self.waiting.next_due()
+        self.waiting.first().map(|&(due, ..)| due)
     }
 
     /// How many keys are in line. All of them may be running.
@@ -254,13 +259,13 @@ impl<K, C> Ledger<K, C> {
                 }
                 return;
             }
-            NextRunState::Waiting { priority, since, due: earlier } => {
+            NextRunState::Waiting { priority, since, due: earlier, arrival } => {
                 *priority = requested.max(*priority);
-                let (priority, since, earlier) = (*priority, *since, *earlier);
-                if due.is_some_and(|due| due >= earlier) {
+                if due.is_some_and(|due| due >= *earlier) {
                     return;
                 }
-                self.waiting.remove(earlier, id);
+                let (priority, since, earlier) = (*priority, *since, *earlier);
+                self.waiting.remove(&(earlier, *arrival, id));
                 if earlier <= now {
                     // The key is due, but its batch was not promoted yet.
                     self.fire_timers(id, left);
@@ -273,8 +278,10 @@ impl<K, C> Ledger<K, C> {
         match due {
             None => self.enter_line(id, priority, now),
             Some(due) => {
-                self.slots[id].next_run = NextRunState::Waiting { priority, since, due };
-                self.waiting.push(due, id);
+                self.last_arrival += 1;
+                let arrival = self.last_arrival;
+                self.slots[id].next_run = NextRunState::Waiting { priority, since, due, arrival };
+                self.waiting.insert((due, arrival, id));
             }
         }
     }
@@ -338,16 +345,16 @@ impl<K, C> Ledger<K, C> {
     /// The first key in line that does not run. Parks the keys before it.
     fn park_running(&mut self) -> Option<SlotId> {
         loop {
-            let (level, id) = self.line.first()?;
+            let id = self.line.first()?;
             let slot = &mut self.slots[id];
+            let NextRunState::Ready { is_parked, level, .. } = &mut slot.next_run else {
+                unreachable!("a key in line must be ready")
+            };
             if slot.run.is_none() {
                 return Some(id);
             }
-            self.line.remove(level, slot.group, id);
-            let NextRunState::Ready { is_parked, .. } = &mut slot.next_run else {
-                unreachable!("a key in line must be ready")
-            };
             *is_parked = true;
+            self.line.remove(*level, slot.group, id);
         }
     }
 
@@ -445,8 +452,10 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u32, left: &mut Leftovers<K, C>) -> bool {
         let Some(id) = self.slots.find(key, hash) else { return false };
-        let NextRunState::Waiting { due, .. } = self.slots[id].next_run else { return false };
-        self.waiting.remove(due, id);
+        let NextRunState::Waiting { due, arrival, .. } = self.slots[id].next_run else {
+            return false;
+        };
+        self.waiting.remove(&(due, arrival, id));
         left.key = self.cancel_next_run(id, left);
         true
     }
@@ -455,7 +464,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     /// their due times.
     pub(crate) fn take_waiting(&mut self, left: &mut Leftovers<K, C>) -> Vec<(K, Time)> {
         let pop = || {
-            let (due, id) = self.waiting.pop_first()?;
+            let (due, _, id) = self.waiting.pop_first()?;
             let key = self.cancel_next_run(id, left);
             Some((key.unwrap_or_else(|| self.slots[id].key.clone()), due))
         };

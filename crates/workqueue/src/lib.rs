@@ -212,8 +212,8 @@
 //!
 //! - `queue.rs`, `shared.rs`: what a caller can do, and the lock and the wake-ups behind it;
 //! - `ledger.rs`: the state machine of all keys. Its parts are `slots.rs` (the keys and their
-//!   states), `line.rs` (the order of the ready keys), `waiting.rs` (the keys that wait for their
-//!   time), `list.rs` (the lists of both) and `causes.rs`;
+//!   states), `line.rs` (the order of the ready keys), `list.rs` (the lists of the line) and
+//!   `causes.rs`;
 //! - `lease.rs`: a run in progress, and how it ends;
 //! - `retries.rs`, `failures.rs`, `limiter.rs`: how long a key that failed waits;
 //! - `observer.rs`, `snapshot.rs`: what can be seen from outside.
@@ -245,7 +245,6 @@ mod slots;
 mod snapshot;
 mod sync;
 mod time;
-mod waiting;
 
 pub use add::Add;
 pub use builder::Builder;

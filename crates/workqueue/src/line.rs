@@ -86,16 +86,13 @@ impl Line {
         }
     }
 
-    /// The first key of the highest level that has one, and that level.
-    pub(crate) fn first(&self) -> Option<(Priority, SlotId)> {
-        let is_occupied = |level: &Priority| !self.levels[*level as usize].keys.is_empty();
-        let top = Priority::ALL.into_iter().rev().find(is_occupied)?;
-        let Level { keys, turns } = &self.levels[top as usize];
-        let list = match turns {
-            None => keys,
-            Some(turns) => turns.front()?.1,
-        };
-        Some((top, list.first()?))
+    /// The first key of the highest level that has one.
+    pub(crate) fn first(&self) -> Option<SlotId> {
+        let Level { keys, turns } = self.levels.iter().rfind(|level| !level.keys.is_empty())?;
+        match turns {
+            None => keys.first(),
+            Some(turns) => turns.front()?.1.first(),
+        }
     }
 
     /// The key that came first to a level, whatever its group.

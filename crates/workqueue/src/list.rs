@@ -46,39 +46,25 @@ impl List {
     }
 
     pub(crate) fn push(&mut self, end: End, id: SlotId, links: &mut Links) {
-        match end {
-            End::Front => self.push_front(id, links),
-            End::Back => self.push_back(id, links),
-        }
-    }
-
-    pub(crate) fn push_back(&mut self, id: SlotId, links: &mut Links) {
-        *links.enter(id) = Link { before: self.last, after: None };
-        match self.last.replace(id) {
-            Some(last) => links.of(last).after = Some(id),
-            None => self.first = Some(id),
-        }
-    }
-
-    fn push_front(&mut self, id: SlotId, links: &mut Links) {
-        *links.enter(id) = Link { before: None, after: self.first };
-        match self.first.replace(id) {
-            Some(first) => links.of(first).before = Some(id),
-            None => self.last = Some(id),
-        }
+        let (before, after) = match end {
+            End::Front => (None, self.first),
+            End::Back => (self.last, None),
+        };
+        links.make_room(id);
+        self.join(before, Some(id), links);
+        self.join(Some(id), after, links);
     }
 
     /// Takes out a slot, which must be in this list.
     pub(crate) fn remove(&mut self, id: SlotId, links: &mut Links) {
         let Link { before, after } = *links.of(id);
-        match before {
-            Some(before) => links.of(before).after = after,
-            None => self.first = after,
-        }
-        match after {
-            Some(after) => links.of(after).before = before,
-            None => self.last = before,
-        }
+        self.join(before, after, links);
+    }
+
+    /// Lets `after` follow `before`. `None` is the end of the list on that side.
+    fn join(&mut self, before: Option<SlotId>, after: Option<SlotId>, links: &mut Links) {
+        *before.map_or(&mut self.first, |id| &mut links.of(id).after) = after;
+        *after.map_or(&mut self.last, |id| &mut links.of(id).before) = before;
     }
 }
 
@@ -87,12 +73,10 @@ impl Links {
         &mut self.0[id.index()]
     }
 
-    /// The entry of a slot that may be new.
-    fn enter(&mut self, id: SlotId) -> &mut Link {
+    fn make_room(&mut self, id: SlotId) {
         if self.0.len() <= id.index() {
             self.0.resize(id.index() + 1, Link::default());
         }
-        self.of(id)
     }
 }
 
@@ -117,7 +101,7 @@ mod tests {
         for left in [7, 2, 5] {
             let (mut list, mut links) = (List::default(), Links::default());
             for index in [7, 2, 5] {
-                list.push_back(SlotId::new(index), &mut links);
+                list.push(End::Back, SlotId::new(index), &mut links);
             }
             list.remove(SlotId::new(left), &mut links);
             let others: Vec<_> = [7, 2, 5].into_iter().filter(|&index| index != left).collect();

@@ -13,9 +13,9 @@
 //!   as a sleeper under the same lock, so every later add sees the sleeper.
 //! - A thread that unlocks the queue wakes one sleeper if there is work for it. When that worker
 //!   unlocks the queue, it wakes the next one if there is more work.
-//! - There is work for a sleeper if more keys are in line than sleepers are being woken. If none is
-//!   being woken, there is also work if the queue is shut down and empty, or if a key is due before
-//!   the earliest alarm.
+//! - There is work for a sleeper for each key in line, and for one more if a key is due before the
+//!   earliest alarm. Sleepers that are being woken already will do that much of it. If the queue is
+//!   shut down and empty, there is work for all.
 //! - A worker that goes to sleep sets an alarm for the next due time, unless another worker has an
 //!   alarm that is as early. So the queue needs no task and no timer of its own.
 //! - A `get` that is dropped while it sleeps clears its alarm, and [`Notify`] passes a wake-up that
@@ -32,6 +32,8 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::effects::{Event, Leftovers};
+#[cfg(test)]
+use crate::explore::Mistake;
 use crate::guard::guarded;
 use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
@@ -173,12 +175,12 @@ impl<K, C> Core<K, C> {
 
     /// Whether there is work for a sleeper that is not being woken yet.
     fn has_work_for_sleeper(&self) -> bool {
-        let is_due_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
-        self.sleepers > self.waking
-            && (self.ledger.in_line() > self.waking
-                || self.waking == 0
-                    && (self.is_finished()
-                        || self.ledger.next_due().is_some_and(is_due_before_alarm)))
+        if self.sleepers <= self.waking {
+            return false;
+        }
+        let is_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
+        let is_alarm_late = self.ledger.next_due().is_some_and(is_before_alarm);
+        self.ledger.in_line() + usize::from(is_alarm_late) > self.waking || self.is_finished()
     }
 
     /// Whether the queue is idle. If not, the caller will be woken when it is.
@@ -191,6 +193,9 @@ impl<K, C> Core<K, C> {
     /// Whether to wake a sleeper after unlocking.
     fn wakes_sleeper(&mut self) -> bool {
         let has_work = self.has_work_for_sleeper();
+        #[cfg(test)]
+        let has_work =
+            has_work && !(Mistake::LeavesLastAsleep.is_made() && self.sleepers == self.waking + 1);
         self.waking += usize::from(has_work);
         has_work
     }
@@ -204,6 +209,10 @@ impl<K, C> Core<K, C> {
 
     /// A worker that may have been woken looks for a key, or gives up.
     pub(crate) fn note_awake(&mut self) {
+        #[cfg(test)]
+        if Mistake::CountsWakingForEver.is_made() {
+            return;
+        }
         self.waking = self.waking.saturating_sub(1);
     }
 }

@@ -15,7 +15,7 @@ use crate::time::Time;
 
 /// The number of a slot or of a run. Numbers are reused. None is zero inside, so that an optional
 /// one takes four bytes, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(NonZeroU32);
 
 pub(crate) type SlotId = Number;
@@ -47,6 +47,8 @@ pub(crate) enum NextRunState {
         priority: Priority,
         since: Time,
         due: Time,
+        /// Orders the keys that are due at the same time.
+        arrival: u64,
     },
     Ready {
         /// Whether it is not in line: its turn came while the key was running.

@@ -104,7 +104,9 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
             run.map(|run| Run { since: clock.instant(run.started), causes: (*run.causes).clone() });
         let next_run = match slot.next_run {
             NextRunState::None => None,
-            NextRunState::Waiting { priority, since, due } => Some((priority, since, Some(due))),
+            NextRunState::Waiting { priority, since, due, .. } => {
+                Some((priority, since, Some(due)))
+            }
             NextRunState::Ready { level, since, .. } => Some((level, since, None)),
         };
         let next_run = next_run.map(|(priority, since, due)| NextRun {
