@@ -151,7 +151,7 @@ impl<K, C> Shared<K, C> {
     pub(crate) async fn wait_idle(&self) {
         loop {
             let idle = self.idle.notified();
-            if self.lock().is_idle_or_awaited() {
+            if self.lock().check_idle() {
                 return;
             }
             idle.await;
@@ -183,15 +183,16 @@ impl<K, C> Core<K, C> {
         self.ledger.in_line() + usize::from(is_alarm_late) > self.waking || self.is_finished()
     }
 
-    /// Whether the queue is idle. If not, the caller will be woken when it is.
-    fn is_idle_or_awaited(&mut self) -> bool {
+    /// Returns whether the queue is idle. If not, the caller is woken when it is.
+    fn check_idle(&mut self) -> bool {
         let is_idle = self.ledger.is_idle();
         self.is_idle_awaited |= !is_idle;
         is_idle
     }
 
-    /// Whether to wake a sleeper after unlocking.
-    fn wakes_sleeper(&mut self) -> bool {
+    /// Counts a sleeper as being woken, if there is work for one. Returns whether to wake it after
+    /// unlocking.
+    fn start_waking(&mut self) -> bool {
         let has_work = self.has_work_for_sleeper();
         #[cfg(test)]
         let has_work =
@@ -200,8 +201,8 @@ impl<K, C> Core<K, C> {
         has_work
     }
 
-    /// Whether to wake those who wait for the queue to be idle after unlocking.
-    fn wakes_idle(&mut self) -> bool {
+    /// Returns whether to wake those who wait for the queue to be idle after unlocking.
+    fn take_idle_waiters(&mut self) -> bool {
         let is_idle = self.is_idle_awaited && self.ledger.is_idle();
         self.is_idle_awaited &= !is_idle;
         is_idle
@@ -246,8 +247,8 @@ impl<K, C> DerefMut for Locked<'_, K, C> {
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
-        let wakes_sleeper = self.wakes_sleeper();
-        let wakes_idle = self.wakes_idle();
+        let wakes_sleeper = self.start_waking();
+        let wakes_idle = self.take_idle_waiters();
         let events = self.ledger.take_events();
         self.core = None;
         yield_point();
