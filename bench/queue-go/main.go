@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -23,31 +24,24 @@ const (
 type queue = workqueue.TypedRateLimitingInterface[string]
 
 type benchCase struct {
-	kind      string
-	workers   int
-	producers int
+	kind    string
+	workers int
 }
 
-var casePattern = regexp.MustCompile(`^(?:(backlog|delay)|(distinct|dup)-w([0-9]+))(?:-p([0-9]+))?$`)
+var casePattern = regexp.MustCompile(`^(?:(paced|storm|backlog|dup|delay)|(contention)-w([0-9]+))$`)
 
 func parseCase(name string) (benchCase, error) {
 	m := casePattern.FindStringSubmatch(name)
 	if m == nil {
-		return benchCase{}, fmt.Errorf("unknown case %q: want backlog, distinct-wW, dup-wW or delay, each with an optional -pP", name)
+		return benchCase{}, fmt.Errorf("unknown case %q: want paced, storm, backlog, dup, delay or contention-wW", name)
 	}
-	c := benchCase{kind: m[1] + m[2], workers: 1, producers: 1}
-	for _, part := range []struct {
-		text string
-		dst  *int
-	}{{m[3], &c.workers}, {m[4], &c.producers}} {
-		if part.text == "" {
-			continue
-		}
-		n, err := strconv.Atoi(part.text)
+	c := benchCase{kind: m[1] + m[2], workers: 1}
+	if m[3] != "" {
+		n, err := strconv.Atoi(m[3])
 		if err != nil || n < 1 {
-			return benchCase{}, fmt.Errorf("case %q: %s is not a usable count", name, part.text)
+			return benchCase{}, fmt.Errorf("case %q: %s is not a usable count", name, m[3])
 		}
-		*part.dst = n
+		c.workers = n
 	}
 	return c, nil
 }
@@ -66,7 +60,7 @@ func usageError(format string, args ...any) {
 
 func main() {
 	who := flag.String("who", "", "queue to measure: client-go or controller-runtime")
-	name := flag.String("case", "", "case to run: backlog, distinct-wW, dup-wW or delay, each with an optional -pP")
+	name := flag.String("case", "", "case to run: paced, storm, backlog, dup, delay or contention-wW")
 	keys := flag.Int("keys", 0, "number of keys, or of adds in the dup case")
 	flag.Parse()
 
@@ -88,22 +82,28 @@ func main() {
 		usageError("--keys %d: the dup case wants a multiple of %d", *keys, passes)
 	}
 
-	res, err := run(*who, c, *keys)
+	res, err := run(newQueue(*who), c, *keys)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "queue-go: %v\n", err)
 		os.Exit(1)
 	}
 
-	out := json.NewEncoder(os.Stdout)
-	for _, m := range []struct {
-		name  string
-		value float64
-	}{
-		{"throughput", float64(*keys) / res.wall.Seconds()},
+	n := float64(*keys)
+	overhead := max(0, res.cpu-res.work)
+	metrics := []metric{
+		{"throughput", n / res.wall.Seconds()},
 		{"cpu_s", res.cpu.Seconds()},
 		{"wall_s", res.wall.Seconds()},
 		{"peak_mb", res.peakMiB},
-	} {
+		{"overhead_us", overhead.Seconds() * 1e6 / n},
+	}
+	if len(res.latencies) > 0 {
+		metrics = append(metrics,
+			metric{"p50_us", percentile(res.latencies, 50)},
+			metric{"p99_us", percentile(res.latencies, 99)})
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, m := range metrics {
 		line := struct {
 			Suite  string  `json:"suite"`
 			Case   string  `json:"case"`
@@ -116,4 +116,13 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+type metric struct {
+	name  string
+	value float64
+}
+
+func percentile(sorted []time.Duration, percent int) float64 {
+	return float64(sorted[(len(sorted)-1)*percent/100].Nanoseconds()) / 1e3
 }

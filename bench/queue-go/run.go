@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,36 +16,69 @@ import (
 // passes is how often the dup case adds each of its keys.
 const passes = 10
 
+const (
+	// rate is how many keys a paced producer adds in a second, a batch each millisecond.
+	rate = 20_000
+	// pacedWorkers are enough for twice the rate, with runs of pacedRun.
+	pacedWorkers = 80
+	// pacedRun is how long a run waits in the paced case.
+	pacedRun     = time.Millisecond
+	stormWorkers = 4
+	// stormRun is how long a run computes in the storm.
+	stormRun = 20 * time.Microsecond
+)
+
 type result struct {
 	wall    time.Duration
 	cpu     time.Duration
 	peakMiB float64
+	// latencies are from the add of a key to the start of its run, sorted. Only in the paced case.
+	latencies []time.Duration
+	// work is the CPU time that the runs computed.
+	work time.Duration
 }
 
-func run(who string, c benchCase, n int) (result, error) {
+func run(q queue, c benchCase, n int) (result, error) {
 	count := n
 	if c.kind == "dup" {
 		count = n / passes
 	}
 	keys := makeKeys(count)
-	q := newQueue(who)
 	// The garbage of making the keys is not the queue's to collect.
 	runtime.GC()
 
-	var m *meter
-	var err error
+	add := func(_ int, key string) { q.Add(key) }
 	switch c.kind {
+	case "paced":
+		m, latencies, err := paced(q, keys)
+		if err != nil {
+			return result{}, err
+		}
+		res := m.result()
+		res.latencies = latencies
+		return res, nil
+	case "storm":
+		m, err := untilDone(q, stormWorkers, stormRun, keys, add)
+		if err != nil {
+			return result{}, err
+		}
+		res := m.result()
+		res.work = time.Duration(count) * stormRun
+		return res, nil
 	case "backlog":
-		m, err = backlog(q, c, keys)
-	case "distinct":
-		m, err = untilDone(q, c, keys, func(_ int, key string) { q.Add(key) })
-	case "delay":
-		m, err = untilDone(q, c, keys, func(i int, key string) { q.AddAfter(key, delayOf(i)) })
+		return resultOf(backlog(q, 1, keys))
 	case "dup":
-		m, err = dup(who, q, c, keys)
+		return resultOf(backlog(q, passes, keys))
+	case "delay":
+		return resultOf(untilDone(q, 1, 0, keys, func(i int, key string) { q.AddAfter(key, delayOf(i)) }))
+	case "contention":
+		return resultOf(untilDone(q, c.workers, 0, keys, add))
 	default:
-		err = fmt.Errorf("case kind %q is not implemented", c.kind)
+		return result{}, fmt.Errorf("case kind %q is not implemented", c.kind)
 	}
+}
+
+func resultOf(m *meter, err error) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
@@ -65,52 +99,46 @@ func delayOf(i int) time.Duration {
 	return 6*time.Second + time.Duration(i*7919%500_000)*time.Microsecond
 }
 
-// produce starts the producers, each with its own contiguous part of the keys.
-func produce(c benchCase, keys []string, rounds int, add func(i int, key string)) *sync.WaitGroup {
-	var wg sync.WaitGroup
-	for p := range c.producers {
-		lo := p * len(keys) / c.producers
-		hi := (p + 1) * len(keys) / c.producers
-		wg.Go(func() {
-			for range rounds {
-				for i := lo; i < hi; i++ {
-					add(i, keys[i])
-				}
-			}
-		})
-	}
-	return &wg
+// finish ends a run as a success.
+func finish(q queue, key string) {
+	q.Forget(key)
+	q.Done(key)
 }
 
-func backlog(q queue, c benchCase, keys []string) (*meter, error) {
+// backlog adds all keys as often as there are passes, and then takes each once.
+func backlog(q queue, passes int, keys []string) (*meter, error) {
 	m, err := startMeter()
 	if err != nil {
 		return nil, err
 	}
-	produce(c, keys, 1, func(_ int, key string) { q.Add(key) }).Wait()
+	for range passes {
+		for _, key := range keys {
+			q.Add(key)
+		}
+	}
 	for range keys {
 		key, _ := q.Get()
-		q.Done(key)
+		finish(q, key)
+	}
+	if n := q.Len(); n != 0 {
+		return nil, fmt.Errorf("a key must come out once, but %d are left", n)
 	}
 	return m, m.stop()
 }
 
-// untilDone ends when every key has been done once.
-func untilDone(q queue, c benchCase, keys []string, add func(i int, key string)) (*meter, error) {
-	var done atomic.Int64
-	total := int64(len(keys))
-	finished := make(chan struct{})
-	for range c.workers {
+// untilDone adds keys while workers take them, and ends when every key has been done once.
+func untilDone(q queue, workers int, work time.Duration, keys []string, add func(i int, key string)) (*meter, error) {
+	p := newProgress(len(keys))
+	for range workers {
 		go func() {
 			for {
 				key, shutdown := q.Get()
 				if shutdown {
 					return
 				}
-				q.Done(key)
-				if done.Add(1) == total {
-					close(finished)
-				}
+				compute(work)
+				finish(q, key)
+				p.step()
 			}
 		}()
 	}
@@ -119,69 +147,101 @@ func untilDone(q queue, c benchCase, keys []string, add func(i int, key string))
 	if err != nil {
 		return nil, err
 	}
-	produce(c, keys, 1, add)
-	<-finished
+	go func() {
+		for i, key := range keys {
+			add(i, key)
+		}
+	}()
+	<-p.allDone
 	return m, m.stop()
 }
 
-// dup ends when the queue is empty and every worker has returned,
-// because how many items come out depends on how many adds were merged.
-func dup(who string, q queue, c benchCase, keys []string) (*meter, error) {
-	var workers sync.WaitGroup
-	var done atomic.Int64
-	for range c.workers {
-		workers.Go(func() {
-			var n int64
+// compute keeps the processor busy.
+func compute(work time.Duration) {
+	if work == 0 {
+		return
+	}
+	for start := time.Now(); time.Since(start) < work; {
+	}
+}
+
+// progress counts the runs that have ended.
+type progress struct {
+	done    atomic.Int64
+	total   int64
+	allDone chan struct{}
+}
+
+func newProgress(total int) *progress {
+	return &progress{total: int64(total), allDone: make(chan struct{})}
+}
+
+func (p *progress) step() {
+	if p.done.Add(1) == p.total {
+		close(p.allDone)
+	}
+}
+
+// paced adds keys at the rate, and measures from each add to the start of the run.
+func paced(q queue, keys []string) (*meter, []time.Duration, error) {
+	start := time.Now()
+	// When a key was added, and then how long it took to start.
+	times := make([]atomic.Int64, len(keys))
+	p := newProgress(len(keys))
+	for range pacedWorkers {
+		go func() {
 			for {
 				key, shutdown := q.Get()
-				// The priority queue may hand out an item and report its shutdown at once.
-				// No key is empty, so the key tells whether there is an item.
-				if key != "" {
-					q.Done(key)
-					n++
-				}
 				if shutdown {
-					done.Add(n)
 					return
 				}
+				t := &times[indexOf(key)]
+				t.Store(int64(time.Since(start)) - t.Load())
+				time.Sleep(pacedRun)
+				finish(q, key)
+				p.step()
 			}
-		})
+		}()
 	}
 
 	m, err := startMeter()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	produce(c, keys, passes, func(_ int, key string) { q.Add(key) }).Wait()
-	drain(who, q)
-	// Neither queue's drain is enough alone, see drain.
-	workers.Wait()
+	go func() {
+		ticks := time.NewTicker(time.Millisecond)
+		defer ticks.Stop()
+		began := time.Since(start)
+		added := 0
+		for added < len(keys) {
+			<-ticks.C
+			due := int(int64(rate) * int64(time.Since(start)-began) / int64(time.Second))
+			for added < min(len(keys), due) {
+				times[added].Store(int64(time.Since(start)))
+				q.Add(keys[added])
+				added++
+			}
+		}
+	}()
+	<-p.allDone
 	if err := m.stop(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-
-	if n := done.Load(); n < int64(len(keys)) || n > int64(passes*len(keys)) {
-		return nil, fmt.Errorf("%d items came out for %d adds of %d keys", n, passes*len(keys), len(keys))
+	latencies := make([]time.Duration, len(keys))
+	for i := range times {
+		latencies[i] = time.Duration(times[i].Load())
 	}
-	return m, nil
+	slices.Sort(latencies)
+	return m, latencies, nil
 }
 
-// drain shuts the queue down so that workers return once all items are done.
-// It needs the producers to have ended.
-func drain(who string, q queue) {
-	if who == controllerRuntime {
-		// Shutting the priority queue down drops what it holds, so it has to be empty first.
-		// Len flushes pending adds and counts keys added again while they are processed.
-		// It takes the lock held while items are handed over, so at zero each has a worker.
-		for q.Len() > 0 {
-			time.Sleep(50 * time.Microsecond)
-		}
-		q.ShutDown()
-		return
+// indexOf is the place of a key among all keys.
+func indexOf(key string) int {
+	index, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])
+	if err != nil {
+		panic(fmt.Sprintf("a key must end with its number: %v", err))
 	}
-	// This may return with items queued if none is being processed just then.
-	// The workers still get those before they see the shutdown.
-	q.ShutDownWithDrain()
+	return index
 }
 
 // meter takes wall and CPU time over the measured section.

@@ -1,5 +1,6 @@
 //! The keys: the same strings as in the Go counterpart, held in two ways.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use string_interner::backend::StringBackend;
@@ -13,6 +14,25 @@ const NAMESPACES: usize = 100;
 pub(crate) struct Keys<K> {
     pub(crate) keys: Arc<Vec<K>>,
     _interner: Option<StringInterner<StringBackend<SymbolU32>>>,
+}
+
+/// A key of the queue under test.
+pub(crate) trait Key: Eq + Hash + Clone + Send + Sync + 'static {
+    /// Its place among all keys.
+    fn index(&self) -> usize;
+}
+
+impl Key for Arc<str> {
+    fn index(&self) -> usize {
+        let number = self.rsplit_once('-').and_then(|(_, number)| number.parse().ok());
+        number.expect("a key must end with its number")
+    }
+}
+
+impl Key for SymbolU32 {
+    fn index(&self) -> usize {
+        self.to_usize()
+    }
 }
 
 fn name(index: usize) -> String {
@@ -30,7 +50,22 @@ pub(crate) fn interned_keys(count: usize) -> Keys<SymbolU32> {
     Keys { keys: Arc::new(keys), _interner: Some(interner) }
 }
 
-/// The namespace that a key made by [`interned_keys`] names: its symbol is its index.
-pub(crate) fn namespace_of(key: SymbolU32) -> usize {
-    key.to_usize() % NAMESPACES
+/// The namespace that a key names.
+pub(crate) fn namespace_of(key: &impl Key) -> usize {
+    key.index() % NAMESPACES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_know_their_index() {
+        for (index, key) in arc_str_keys(200).keys.iter().enumerate() {
+            assert_eq!(key.index(), index);
+        }
+        for (index, key) in interned_keys(200).keys.iter().enumerate() {
+            assert_eq!(key.index(), index);
+        }
+    }
 }

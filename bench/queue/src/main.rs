@@ -10,14 +10,16 @@ mod keys;
 mod meter;
 mod run;
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 
-use crate::case::{Case, Kind};
+use crate::case::Case;
 use crate::keys::{arc_str_keys, interned_keys};
 use crate::meter::Meter;
-use crate::run::{full, plain, run};
+use crate::run::{Outcome, full, plain, run};
 
 /// Runs one case of the queue benchmark once.
 #[derive(Parser)]
@@ -25,7 +27,7 @@ struct Options {
     /// The queue to measure.
     #[arg(long)]
     who: Who,
-    /// The case: backlog, distinct-wW, dup-wW or delay, each with an optional -pP; or intern.
+    /// The case: paced, storm, backlog, dup, delay, contention-wW or intern.
     #[arg(long)]
     case: String,
     /// The number of keys, or of adds in the dup case.
@@ -39,7 +41,7 @@ enum Who {
     Windlass,
     /// `Arc<str>` keys.
     WindlassArcstr,
-    /// Interned keys; priorities, fairness over a hundred groups, and a cause with every add.
+    /// Interned keys; priorities, fairness over a hundred groups, a cause with every add, metrics.
     WindlassFull,
 }
 
@@ -47,27 +49,14 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let case: Case = options.case.parse()?;
     let count = case.distinct_keys(options.keys)?;
-    let meter = match options.who {
-        _ if case.kind == Kind::Intern => {
-            let meter = Meter::start()?;
-            let keys = interned_keys(count);
-            let measured = meter.stop()?;
-            drop(keys);
-            measured
-        }
-        Who::Windlass => run(&case, &interned_keys(count), plain())?,
-        Who::WindlassArcstr => run(&case, &arc_str_keys(count), plain())?,
-        Who::WindlassFull => run(&case, &interned_keys(count), full()?)?,
+    let outcome = match options.who {
+        _ if case == Case::Intern => intern(count)?,
+        Who::Windlass => run(case, &interned_keys(count), plain())?,
+        Who::WindlassArcstr => run(case, &arc_str_keys(count), plain())?,
+        Who::WindlassFull => run(case, &interned_keys(count), full()?)?,
     };
     let who = options.who.to_possible_value().map(|value| value.get_name().to_owned());
-    #[expect(clippy::cast_precision_loss, reason = "key counts are far below 2^52")]
-    let keys = options.keys as f64;
-    for (metric, value) in [
-        ("throughput", keys / meter.wall_s),
-        ("cpu_s", meter.cpu_s),
-        ("wall_s", meter.wall_s),
-        ("peak_mb", meter.peak_mb),
-    ] {
+    for (metric, value) in metrics(&outcome, options.keys) {
         let case = &options.case;
         println!(
             "{}",
@@ -75,4 +64,30 @@ fn main() -> Result<()> {
         );
     }
     Ok(())
+}
+
+fn intern(count: usize) -> Result<Outcome> {
+    let meter = Meter::start()?;
+    let keys = interned_keys(count);
+    let measured = meter.stop()?;
+    drop(keys);
+    Ok(Outcome { measured, latencies: Vec::new(), work: Duration::ZERO })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "keys and nanoseconds are far below 2^52")]
+fn metrics(outcome: &Outcome, keys: usize) -> Vec<(&'static str, f64)> {
+    let Outcome { measured, latencies, work } = outcome;
+    let overhead_s = (measured.cpu_s - work.as_secs_f64()).max(0.0);
+    let mut metrics = vec![
+        ("throughput", keys as f64 / measured.wall_s),
+        ("cpu_s", measured.cpu_s),
+        ("wall_s", measured.wall_s),
+        ("peak_mb", measured.peak_mb),
+        ("overhead_us", overhead_s * 1e6 / keys as f64),
+    ];
+    if !latencies.is_empty() {
+        let percentile = |percent| latencies[(latencies.len() - 1) * percent / 100] as f64 / 1e3;
+        metrics.extend([("p50_us", percentile(50)), ("p99_us", percentile(99))]);
+    }
+    metrics
 }

@@ -33,12 +33,14 @@ impl ObjectMap {
 
     /// Puts an object and returns the version that was there.
     pub(crate) fn insert(&self, object: Arc<Object>) -> Option<Arc<Object>> {
+        switch_point();
         let removed = self.0.insert(object.head().key().clone(), object);
         switch_point();
         removed
     }
 
     pub(crate) fn remove(&self, key: KeyRef<'_>) -> Option<Arc<Object>> {
+        switch_point();
         let removed = self.0.remove(&key as &dyn AnyKey);
         switch_point();
         removed.map(|(_, object)| object)

@@ -1,5 +1,8 @@
 //! Why a key runs: the causes of the adds that were merged into one run, bounded.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 /// How many of the oldest causes are kept.
 const OLDEST_KEPT: usize = 4;
 
@@ -12,45 +15,69 @@ const KEPT_MAX: usize = 2 * OLDEST_KEPT;
 /// what happened last are what people ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Causes<C> {
+    /// Most runs have one cause or none, so the first needs no allocation.
+    first: Option<C>,
+    others: Option<Box<Others<C>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Others<C> {
     kept: Vec<C>,
     omitted: u64,
+}
+
+/// The causes of a run that is under way. They are shared with its lease once somebody asks for
+/// them there.
+#[derive(Debug)]
+pub(crate) enum RunCauses<C> {
+    Own(Causes<C>),
+    Shared(Arc<Causes<C>>),
 }
 
 impl<C> Causes<C> {
     /// The kept causes, oldest first. The [omitted](Self::omitted) ones came between the fourth and
     /// the fifth.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
-        self.kept.iter()
+        self.first.iter().chain(self.others.iter().flat_map(|others| &others.kept))
     }
 
     /// How many causes were left out.
     #[must_use]
     pub fn omitted(&self) -> u64 {
-        self.omitted
+        self.others.as_ref().map_or(0, |others| others.omitted)
     }
 
     /// Whether there is no cause.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.first.is_none()
     }
 
     /// Adds a cause. Returns the cause that is left out instead, for the caller to drop.
     pub(crate) fn push(&mut self, cause: C) -> Option<C> {
-        let mut left_out = None;
-        if self.kept.len() == KEPT_MAX {
-            left_out = Some(self.kept.remove(OLDEST_KEPT));
-            self.omitted += 1;
+        if self.first.is_none() {
+            self.first = Some(cause);
+            return None;
         }
-        self.kept.push(cause);
+        let others = self.others.get_or_insert_default();
+        let mut left_out = None;
+        if 1 + others.kept.len() == KEPT_MAX {
+            left_out = Some(others.kept.remove(OLDEST_KEPT - 1));
+            others.omitted += 1;
+        }
+        others.kept.push(cause);
         left_out
     }
 
     /// Adds the causes of `later` after these. Returns those that are left out, for the caller to
     /// drop.
     pub(crate) fn append(&mut self, later: Self) -> Vec<C> {
-        self.omitted += later.omitted;
-        later.kept.into_iter().filter_map(|cause| self.push(cause)).collect()
+        if self.is_empty() {
+            *self = later;
+            return Vec::new();
+        }
+        self.omit(later.omitted());
+        later.into_kept().filter_map(|cause| self.push(cause)).collect()
     }
 
     /// A copy of these causes followed by those of `later`. It copies only the causes it keeps.
@@ -58,19 +85,71 @@ impl<C> Causes<C> {
     where
         C: Clone,
     {
-        let mut joined = Causes { kept: self.iter().collect(), omitted: self.omitted };
-        joined.append(Causes { kept: later.iter().collect(), omitted: later.omitted });
-        Self { kept: joined.kept.into_iter().cloned().collect(), omitted: joined.omitted }
+        let all: Vec<_> = self.iter().chain(later.iter()).collect();
+        let newest = OLDEST_KEPT.max(all.len().saturating_sub(KEPT_MAX - OLDEST_KEPT));
+        let oldest = all.iter().take(OLDEST_KEPT);
+        let mut joined = Self::default();
+        for &cause in oldest.chain(all.iter().skip(newest)) {
+            joined.push(cause.clone());
+        }
+        let left_out = all.len().saturating_sub(KEPT_MAX) as u64;
+        joined.omit(self.omitted() + later.omitted() + left_out);
+        joined
     }
 
-    pub(crate) fn into_kept(self) -> Vec<C> {
-        self.kept
+    /// Counts causes that were left out.
+    fn omit(&mut self, causes: u64) {
+        if causes > 0 {
+            self.others.get_or_insert_default().omitted += causes;
+        }
+    }
+
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = C> {
+        self.first.into_iter().chain(self.others.into_iter().flat_map(|others| others.kept))
     }
 }
 
 impl<C> Default for Causes<C> {
     fn default() -> Self {
+        Self { first: None, others: None }
+    }
+}
+
+impl<C> Default for Others<C> {
+    fn default() -> Self {
         Self { kept: Vec::new(), omitted: 0 }
+    }
+}
+
+impl<C> RunCauses<C> {
+    /// Lets the lease share the causes.
+    pub(crate) fn share(&mut self) -> Arc<Causes<C>> {
+        if let Self::Own(causes) = self {
+            *self = Self::Shared(Arc::new(std::mem::take(causes)));
+        }
+        match self {
+            Self::Shared(causes) => Arc::clone(causes),
+            Self::Own(_) => unreachable!("the causes must be shared now"),
+        }
+    }
+
+    /// Takes the causes for another run, unless the lease still shares them.
+    pub(crate) fn take(&mut self) -> Causes<C> {
+        match std::mem::replace(self, Self::Own(Causes::default())) {
+            Self::Own(causes) => causes,
+            Self::Shared(causes) => Arc::into_inner(causes).unwrap_or_default(),
+        }
+    }
+}
+
+impl<C> Deref for RunCauses<C> {
+    type Target = Causes<C>;
+
+    fn deref(&self) -> &Causes<C> {
+        match self {
+            Self::Own(causes) => causes,
+            Self::Shared(causes) => causes,
+        }
     }
 }
 

@@ -1,19 +1,19 @@
-//! What an operation leaves to do after the queue is unlocked, because it runs the user's code.
+//! What an operation leaves to do after the queue is unlocked, because it runs the user's code:
+//! dropping a key or a cause, or calling the observer, may take long, panic, or call the queue.
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use crate::causes::Causes;
+use crate::time::Time;
 
-/// What to do after the lock is released. Dropping a key or a cause, and calling the observer, may
-/// take long, panic, or call the queue.
+/// What to drop. Declare it before the queue is locked: then it is dropped after unlocking, also if
+/// the operation panics.
 #[derive(Debug)]
-pub(crate) struct Effects<K, C> {
-    /// Events for the observer, in order.
-    pub(crate) events: Vec<Event>,
-    /// A key to drop. One operation leaves at most one.
+pub(crate) struct Leftovers<K, C> {
+    /// One operation leaves at most one key.
     pub(crate) key: Option<K>,
-    /// Causes to drop.
-    pub(crate) causes: Vec<C>,
+    causes: Causes<C>,
+    more_causes: Vec<C>,
 }
 
 /// An event for the observer.
@@ -21,11 +21,25 @@ pub(crate) struct Effects<K, C> {
 pub(crate) enum Event {
     Added { depth: usize },
     Started { queued: Duration, depth: usize },
-    Finished { started: Instant },
+    Finished { started: Time },
 }
 
-impl<K, C> Default for Effects<K, C> {
+impl<K, C> Leftovers<K, C> {
+    /// Adds all causes of a run. Those of one run are moved as they are.
+    pub(crate) fn push_causes(&mut self, causes: Causes<C>) {
+        let others = std::mem::replace(&mut self.causes, causes);
+        self.more_causes.extend(others.into_kept());
+    }
+}
+
+impl<K, C> Extend<C> for Leftovers<K, C> {
+    fn extend<I: IntoIterator<Item = C>>(&mut self, causes: I) {
+        self.more_causes.extend(causes);
+    }
+}
+
+impl<K, C> Default for Leftovers<K, C> {
     fn default() -> Self {
-        Self { events: Vec::new(), key: None, causes: Vec::new() }
+        Self { key: None, causes: Causes::default(), more_causes: Vec::new() }
     }
 }

@@ -3,17 +3,21 @@
 //! In this crate's unit tests the lock is shuttle's, which runs each test below under thousands of
 //! thread interleavings. A lost wake-up shows as a deadlock. The explorer does not see inside
 //! tokio; a [yield point](crate::sync::yield_point) lets it switch threads around calls into tokio.
+//! The last tests show that it finds a [`Mistake`].
 //!
 //! A failure prints the schedule that led to it. `shuttle::replay` runs that schedule again, except
 //! for clocks and hashes.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use shuttle::future::{JoinHandle, block_on, spawn};
 
+use crate::sync::yield_point;
 use crate::{Add, Group, Priority, WorkQueue};
 
 /// Random schedules for each test. More would take too long for each test run.
@@ -24,6 +28,35 @@ const SCHEDULES: usize = 3_000;
 fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(test, SCHEDULES);
     shuttle::check_pct(test, SCHEDULES, 3);
+}
+
+/// A mistake in the wake-ups, made on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// The last sleeper is not woken.
+    LeavesLastAsleep,
+    /// A worker that has looked for a key still counts as being woken.
+    CountsWakingForEver,
+}
+
+thread_local! {
+    /// The explorer runs all threads of a test on one.
+    static MISTAKE: Cell<Option<Mistake>> = const { Cell::new(None) };
+}
+
+impl Mistake {
+    /// Whether the test of this thread makes it.
+    pub(crate) fn is_made(self) -> bool {
+        MISTAKE.get() == Some(self)
+    }
+
+    /// Makes it while `test` runs.
+    fn during(self, test: impl FnOnce()) {
+        MISTAKE.set(Some(self));
+        let result = catch_unwind(AssertUnwindSafe(test));
+        MISTAKE.set(None);
+        result.unwrap_or_else(|panic| resume_unwind(panic));
+    }
 }
 
 /// What the workers of a test saw.
@@ -54,7 +87,7 @@ impl Log {
 async fn work(queue: WorkQueue<u32>, log: Log) {
     while let Some(lease) = queue.get().await {
         log.start(*lease);
-        shuttle::thread::yield_now();
+        yield_point();
         log.end(*lease);
         drop(lease);
     }
@@ -68,7 +101,7 @@ async fn impatient_work(queue: WorkQueue<u32>, log: Log) {
         log.end(*lease);
         return;
     }
-    shuttle::future::yield_now().await;
+    yield_point();
 }
 
 fn join_tasks<T>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
@@ -83,29 +116,31 @@ fn join_threads(threads: Vec<shuttle::thread::JoinHandle<()>>) {
 
 #[test]
 fn no_key_is_lost_and_none_runs_twice_at_once() {
-    explore(|| {
-        let queue = WorkQueue::new();
-        let log = Log::default();
-        let workers: Vec<_> = (0..2).map(|_| spawn(work(queue.clone(), log.clone()))).collect();
-        let producers: Vec<_> = (0..2)
-            .map(|_| {
-                let queue = queue.clone();
-                shuttle::thread::spawn(move || {
-                    for key in 0..3 {
-                        queue.add(key).expect("open");
-                    }
-                })
+    explore(two_producers_and_two_workers);
+}
+
+fn two_producers_and_two_workers() {
+    let queue = WorkQueue::new();
+    let log = Log::default();
+    let workers: Vec<_> = (0..2).map(|_| spawn(work(queue.clone(), log.clone()))).collect();
+    let producers: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.clone();
+            shuttle::thread::spawn(move || {
+                for key in 0..3 {
+                    queue.add(key).expect("open");
+                }
             })
-            .collect();
-        join_threads(producers);
-        // `wait_idle` wakes no worker, so a lost wake-up leads to a deadlock here.
-        block_on(queue.wait_idle());
-        queue.shut_down();
-        join_tasks(workers);
-        for key in 0..3 {
-            assert!((1..=2).contains(&log.runs(key)), "{key} ran {} times", log.runs(key));
-        }
-    });
+        })
+        .collect();
+    join_threads(producers);
+    // `wait_idle` wakes no worker, so a lost wake-up leads to a deadlock here.
+    block_on(queue.wait_idle());
+    queue.shut_down();
+    join_tasks(workers);
+    for key in 0..3 {
+        assert!((1..=2).contains(&log.runs(key)), "{key} ran {} times", log.runs(key));
+    }
 }
 
 #[test]
@@ -229,4 +264,16 @@ fn the_full_queue_loses_nothing_either() {
         let causes: usize = join_tasks(workers).into_iter().sum();
         assert_eq!(causes, 6, "every cause reaches a run, once");
     });
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn explorer_finds_a_sleeper_that_is_not_woken() {
+    Mistake::LeavesLastAsleep.during(|| explore(two_producers_and_two_workers));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn explorer_finds_a_worker_that_counts_as_being_woken_for_ever() {
+    Mistake::CountsWakingForEver.during(|| explore(two_producers_and_two_workers));
 }

@@ -98,6 +98,11 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         self.records.remove_entry(key).map(|(key, _)| key)
     }
 
+    /// How many keys have a record.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     pub(crate) fn count(&self, key: &K, now: Instant) -> u32 {
         let record = self.records.get(key).filter(|record| !record.is_idle(now));
         record.map_or(0, |record| record.failures)

@@ -3,16 +3,17 @@
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
+use crate::causes::Causes;
+use crate::effects::Leftovers;
 use crate::error::{AddError, MAX_DELAY};
-use crate::ledger::{RunNumber, Taken};
+use crate::ledger::Taken;
 use crate::observer::Observer;
 use crate::priority::Priority;
 use crate::shared::Shared;
+use crate::slots::RunId;
 
 /// A key that one worker holds. No other worker gets the key until the lease is dropped.
 ///
@@ -33,19 +34,22 @@ use crate::shared::Shared;
 #[must_use = "a lease that is dropped is done"]
 pub struct Lease<K, C = ()> {
     // Dropped first: the run is done before the copy of the key is dropped, which may panic.
-    run: HeldRun<K, C>,
-    taken: Taken<K, C>,
+    held: HeldRun<K, C>,
+    taken: Taken<K>,
+    /// Taken from the queue when somebody asks for them. `None` if there are none.
+    causes: OnceLock<Option<Arc<Causes<C>>>>,
 }
 
 /// A run that ends when this is dropped.
 struct HeldRun<K, C> {
-    number: RunNumber,
+    run: RunId,
     shared: Arc<Shared<K, C>>,
 }
 
 impl<K, C> Lease<K, C> {
-    pub(crate) fn new(shared: &Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
-        Self { run: HeldRun { number: taken.number, shared: Arc::clone(shared) }, taken }
+    pub(crate) fn new(shared: &Arc<Shared<K, C>>, taken: Taken<K>) -> Self {
+        let causes = if taken.has_causes { OnceLock::new() } else { OnceLock::from(None) };
+        Self { held: HeldRun { run: taken.run, shared: Arc::clone(shared) }, taken, causes }
     }
 
     /// The key. A lease also dereferences to it.
@@ -60,12 +64,12 @@ impl<K, C> Lease<K, C> {
     /// If another add made the key ready earlier, the timer has not fired, and its cause is
     /// dropped.
     pub fn causes(&self) -> impl Iterator<Item = &C> {
-        self.taken.causes.iter().flat_map(|causes| causes.iter())
+        self.shared_causes().into_iter().flat_map(Causes::iter)
     }
 
     /// How many causes were left out of [`causes`](Self::causes), because there were too many.
     pub fn causes_omitted(&self) -> u64 {
-        self.taken.causes.as_ref().map_or(0, |causes| causes.omitted())
+        self.shared_causes().map_or(0, Causes::omitted)
     }
 
     /// How long the key was ready before this worker took it.
@@ -82,6 +86,15 @@ impl<K, C> Lease<K, C> {
     /// add the key again. If the key was added meanwhile, the higher of both priorities counts.
     pub fn set_priority(&mut self, priority: Priority) {
         self.taken.priority = priority;
+    }
+
+    fn shared_causes(&self) -> Option<&Causes<C>> {
+        let share = || Some(self.shared().lock().ledger.share_causes(self.held.run));
+        self.causes.get_or_init(share).as_deref()
+    }
+
+    fn shared(&self) -> &Shared<K, C> {
+        &self.held.shared
     }
 }
 
@@ -173,15 +186,17 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
 
     fn add_again(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
         // Releases the causes, so that the ledger can move them to the next run.
-        self.taken.causes = None;
-        let now = Instant::now();
+        self.causes = OnceLock::from(None);
+        let now = self.shared().clock.now();
         let due = (!delay.is_zero()).then(|| now + delay);
+        let mut left = Leftovers::default();
         let mut locked = self.shared().lock();
         if locked.shut_down {
             drop(locked);
             return Err(AddError::ShutDown { key: self.taken.key.clone() });
         }
-        locked.ledger.repeat(self.taken.number, self.taken.priority, now, due, keep_causes);
+        let Taken { run, priority, .. } = self.taken;
+        locked.ledger.repeat(run, priority, now, due, keep_causes, &mut left);
         Ok(())
     }
 
@@ -190,10 +205,6 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
             return Err(AddError::DelayTooLong { key: self.taken.key.clone(), delay });
         }
         Ok(())
-    }
-
-    fn shared(&self) -> &Shared<K, C> {
-        &self.run.shared
     }
 }
 
@@ -207,7 +218,8 @@ impl<K, C> Deref for Lease<K, C> {
 
 impl<K, C> Drop for HeldRun<K, C> {
     fn drop(&mut self) {
-        self.shared.lock().ledger.done(self.number);
+        let mut left = Leftovers::default();
+        self.shared.lock().ledger.done(self.run, &mut left);
     }
 }
 

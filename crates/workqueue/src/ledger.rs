@@ -1,6 +1,18 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
+//!              add_after                    due                      turn, not running
+//!   ─────────▶ waiting ───────────────────────▶ in line ───────────────────────────▶ running
+//!   ─────────────────────────────────────────▶ d ⇄ e ⇄ f                               │
+//!              add                                ▲ │                                  │ done
+//!                                          done,  │ │ turn, but still running          ▼
+//!                                          first  │ ▼                                unknown
+//!                                                parked
+//! ```
+//!
+//! A key that runs may have a next run as well, so its state has two parts:
+//!
+//! ```text
 //!   state of a key     add                add_after, retry   due                take     done
 //!   ─────────────────  ─────────────────  ─────────────────  ─────────────────  ───────  ───────
 //!   unknown            ready              waiting
@@ -11,19 +23,29 @@
 //!   running + waiting  running + ready    running + waiting  running + ready             waiting
 //! ```
 //!
-//! A key that is "running + ready" is in line, or was passed over: its turn came while it was still
-//! running. `cancel`, for one key, and `shut_down`, for all keys, end the wait: "waiting" becomes
-//! "unknown", and "running + waiting" becomes "running".
+//! For example, `e` is added while it runs. It takes its place in line at once. If its turn comes
+//! before its run is done, it is parked, and goes to the front when the run is done:
 //!
-//! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
-//! and clone keys. Time comes in as an argument; events for the observer and values to drop are
-//! returned as [`Effects`]. Invariants:
+//! ```text
+//!                  in line      parked   running        with groups: `e` leaves and enters the
+//!   add(e)         d ⇄ e ⇄ f             e              list of its group in the same way, and its
+//!   take → d       e ⇄ f                 e, d           group keeps its turn
+//!   take → f                    e        e, d, f
+//!   add(g)         g            e        e, d, f
+//!   done(e)        e ⇄ g                 d, f
+//! ```
+//!
+//! `cancel`, for one key, and `shut_down`, for all keys, end the wait: "waiting" becomes "unknown",
+//! and "running + waiting" becomes "running".
+//!
+//! The ledger is pure and synchronous: no lock, no clock and no task. It calls user code only to
+//! compare and clone keys. Time comes in as an argument. Values to drop go to [`Leftovers`], and
+//! events for the observer are kept until they are taken. Invariants:
 //!
 //! - A key has at most one run under way and at most one next run. The next run is due at the
 //!   earliest requested time.
-//! - A key takes its place in line when it is added, even while it runs. If its turn comes while it
-//!   still runs, it is passed over. When that run is done, it is first in its priority or, with
-//!   groups, first in its group.
+//! - A key that waits is in `waiting`, a ready one is in `line` or parked. Only a key that runs is
+//!   parked.
 //! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
 //!   that have not fired.
 
@@ -32,14 +54,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slab::Slab;
-use tokio::time::Instant;
 
-use crate::causes::Causes;
-use crate::effects::{Effects, Event};
-use crate::line::{Line, Turn};
+use crate::causes::{Causes, RunCauses};
+use crate::effects::{Event, Leftovers};
+use crate::line::Line;
+use crate::list::End;
 use crate::observer::Load;
 use crate::priority::{Group, Priority};
-use crate::slots::{NO_TICKET, NextRunState, Place, Ready, Slot, SlotId, Slots, Ticket};
+use crate::slots::{NextRunState, Number, RunId, Slot, SlotId, Slots};
+use crate::time::Time;
 
 /// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
 /// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
@@ -50,50 +73,45 @@ const BATCH: usize = 256;
 pub(crate) struct Ledger<K, C> {
     slots: Slots<K, C>,
     line: Line,
-    /// The keys that wait for their time, the earliest first.
-    waiting: BTreeSet<(Instant, Place)>,
+    /// The keys that wait for their time, the earliest first, each with its arrival.
+    waiting: BTreeSet<(Time, u64, SlotId)>,
+    last_arrival: u64,
     runs: Slab<ActiveRun<C>>,
-    /// Keys with a ready run, in line or passed over, by level: the requested priority, or a higher
-    /// one after aging.
+    /// Keys with a ready run, in line or parked, by level.
     ready: [usize; Priority::ALL.len()],
-    last_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
     aging: Duration,
     /// Whether there is an observer that wants events.
     is_observed: bool,
-    effects: Effects<K, C>,
+    events: Vec<Event>,
 }
-
-/// The number of a run. Numbers are reused.
-pub(crate) type RunNumber = usize;
 
 /// A run that is under way.
 #[derive(Debug)]
 pub(crate) struct ActiveRun<C> {
-    pub(crate) slot: SlotId,
-    pub(crate) started: Instant,
-    /// Shared with the lease.
-    pub(crate) causes: Option<Arc<Causes<C>>>,
+    slot: SlotId,
+    pub(crate) started: Time,
+    pub(crate) causes: RunCauses<C>,
 }
 
 /// The arguments of one add.
 pub(crate) struct AddRequest<K, C> {
     pub(crate) key: K,
-    pub(crate) hash: u64,
+    pub(crate) hash: u32,
     pub(crate) group: Option<Group>,
     pub(crate) priority: Priority,
     /// When the key is due. `None` means as soon as a worker is free.
-    pub(crate) due: Option<Instant>,
+    pub(crate) due: Option<Time>,
     pub(crate) cause: Option<C>,
     /// Whether the cause is a timer: it is dropped if the key runs before `due`.
     pub(crate) is_timer: bool,
 }
 
 /// A run that was handed out.
-pub(crate) struct Taken<K, C> {
-    pub(crate) number: RunNumber,
+pub(crate) struct Taken<K> {
+    pub(crate) run: RunId,
     pub(crate) key: K,
-    pub(crate) causes: Option<Arc<Causes<C>>>,
+    pub(crate) has_causes: bool,
     /// How long the run was ready.
     pub(crate) queued: Duration,
     pub(crate) priority: Priority,
@@ -105,76 +123,84 @@ impl<K, C> Ledger<K, C> {
             slots: Slots::new(),
             line: Line::new(is_fair),
             waiting: BTreeSet::new(),
+            last_arrival: 0,
             runs: Slab::new(),
             ready: [0; Priority::ALL.len()],
-            last_ticket: NO_TICKET,
             aging,
             is_observed,
-            effects: Effects::default(),
+            events: Vec::new(),
         }
     }
 
     /// Ends a run.
-    pub(crate) fn done(&mut self, number: RunNumber) {
-        let ActiveRun { slot: id, started, causes } = self.runs.remove(number);
-        // Usually the lease still holds the causes, and drops them.
-        if let Some(causes) = causes.and_then(Arc::into_inner) {
-            self.effects.causes.extend(causes.into_kept());
-        }
+    pub(crate) fn done(&mut self, run: RunId, left: &mut Leftovers<K, C>) {
+        let ActiveRun { slot: id, started, mut causes } = self.runs.remove(run.index());
+        left.push_causes(causes.take());
         let slot = &mut self.slots[id];
-        slot.is_running = false;
-        match slot.next_run {
-            NextRunState::None => self.effects.key = Some(self.slots.remove(id).key),
-            NextRunState::PassedOver(ready) => self.enter_front(id, ready),
-            NextRunState::InLine(_) | NextRunState::Waiting { .. } => {}
+        slot.run = None;
+        match &mut slot.next_run {
+            NextRunState::None => left.key = Some(self.slots.remove(id)),
+            NextRunState::Ready { is_parked, level, .. } if *is_parked => {
+                *is_parked = false;
+                self.line.push(End::Front, *level, slot.group, id);
+            }
+            NextRunState::Ready { .. } | NextRunState::Waiting { .. } => {}
         }
         self.note(Event::Finished { started });
     }
 
     /// Adds the key of a run again. With `keep_causes`, the next run gets the causes of this run;
-    /// the lease must have dropped its `Arc` of them.
+    /// the lease must no longer share them.
     pub(crate) fn repeat(
         &mut self,
-        number: RunNumber,
+        run: RunId,
         priority: Priority,
-        now: Instant,
-        due: Option<Instant>,
+        now: Time,
+        due: Option<Time>,
         keep_causes: bool,
+        left: &mut Leftovers<K, C>,
     ) {
-        self.promote_due(now);
-        let id = self.runs[number].slot;
-        let causes = self.runs[number].causes.take_if(|_| keep_causes);
-        if let Some(mut causes) = causes.and_then(Arc::into_inner) {
-            let why = self.slots[id].why_mut();
-            let left_out = causes.append(std::mem::take(&mut why.causes));
-            why.causes = causes;
-            self.effects.causes.extend(left_out);
+        self.promote_due(now, left);
+        let run = &mut self.runs[run.index()];
+        let id = run.slot;
+        if keep_causes {
+            let causes = &mut self.slots[id].causes;
+            let later = std::mem::replace(causes, run.causes.take());
+            left.extend(causes.append(later));
         }
-        self.schedule(id, priority, now, due);
+        self.schedule(id, priority, now, due, left);
+    }
+
+    /// Shares the causes of a run with its lease.
+    pub(crate) fn share_causes(&mut self, run: RunId) -> Arc<Causes<C>> {
+        self.runs[run.index()].causes.share()
     }
 
     /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
-    pub(crate) fn promote_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn promote_due(&mut self, now: Time, left: &mut Leftovers<K, C>) -> bool {
         for _ in 0..BATCH {
-            let Some(&(due, Place { id, .. })) = self.waiting.first() else { return false };
+            let Some(&(due, _, id)) = self.waiting.first() else { return false };
             if due > now {
                 return false;
             }
             self.waiting.pop_first();
-            self.fire_timers(id);
-            self.enter_line(id, due);
+            let NextRunState::Waiting { priority, .. } = self.slots[id].next_run else {
+                unreachable!("a key that is due must wait")
+            };
+            self.fire_timers(id, left);
+            self.enter_line(id, priority, due);
         }
         true
     }
 
     /// When the next waiting key is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.waiting.first().map(|&(due, _)| due)
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        self.waiting.first().map(|&(due, ..)| due)
     }
 
-    /// Whether there may be a key to take. All keys in line may be running.
-    pub(crate) fn has_keys_in_line(&self) -> bool {
-        !self.line.is_empty()
+    /// How many keys are in line. All of them may be running.
+    pub(crate) fn in_line(&self) -> usize {
+        self.line.len()
     }
 
     /// Whether no key is ready, waiting or running.
@@ -188,8 +214,8 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// The load, except for `retry_debt`, which the limiter has.
-    pub(crate) fn load(&self, now: Instant) -> Load {
-        let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
+    pub(crate) fn load(&self, now: Time) -> Load {
+        let ages = || self.runs.iter().map(|(_, run)| now.since(run.started));
         Load {
             keys: self.slots.len(),
             ready: self.ready(),
@@ -202,268 +228,250 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K, C>)> {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot<K, C>> {
         self.slots.iter()
     }
 
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &ActiveRun<C>> {
-        self.runs.iter().map(|(_, run)| run)
+    /// The run of a key that is under way.
+    pub(crate) fn run_of(&self, slot: &Slot<K, C>) -> Option<&ActiveRun<C>> {
+        slot.run.map(|run| &self.runs[run.index()])
     }
 
-    /// Takes the work that is left for after the queue is unlocked.
-    pub(crate) fn take_effects(&mut self) -> Effects<K, C> {
-        std::mem::take(&mut self.effects)
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 
     /// Schedules a key for `due`, or for now, unless it is already scheduled earlier.
-    fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
-        let slot = &mut self.slots[id];
-        match slot.next_run {
-            NextRunState::None => {
-                slot.priority = priority;
-                slot.level = priority;
-            }
-            NextRunState::InLine(_) | NextRunState::PassedOver(_) => {
-                slot.priority = slot.priority.max(priority);
-                if priority > slot.level {
-                    self.raise(id, priority, now);
+    fn schedule(
+        &mut self,
+        id: SlotId,
+        requested: Priority,
+        now: Time,
+        due: Option<Time>,
+        left: &mut Leftovers<K, C>,
+    ) {
+        let (priority, since) = match &mut self.slots[id].next_run {
+            NextRunState::None => (requested, now),
+            NextRunState::Ready { priority, level, .. } => {
+                *priority = requested.max(*priority);
+                if requested > *level {
+                    self.raise(id, requested, now);
                 }
                 return;
             }
-            NextRunState::Waiting { due: earlier, .. } => {
-                slot.priority = slot.priority.max(priority);
-                slot.level = slot.priority;
-                if due.is_some_and(|due| due >= earlier) {
+            NextRunState::Waiting { priority, since, due: earlier, arrival } => {
+                *priority = requested.max(*priority);
+                if due.is_some_and(|due| due >= *earlier) {
                     return;
                 }
-                self.waiting.remove(&(earlier, slot.place(id)));
+                let (priority, since, earlier) = (*priority, *since, *earlier);
+                self.waiting.remove(&(earlier, *arrival, id));
                 if earlier <= now {
                     // The key is due, but its batch was not promoted yet.
-                    self.fire_timers(id);
+                    self.fire_timers(id, left);
                 } else {
-                    self.drop_timers(id);
+                    self.drop_timers(id, left);
                 }
+                (priority, since)
+            }
+        };
+        match due {
+            None => self.enter_line(id, priority, now),
+            Some(due) => {
+                self.last_arrival += 1;
+                let arrival = self.last_arrival;
+                self.slots[id].next_run = NextRunState::Waiting { priority, since, due, arrival };
+                self.waiting.insert((due, arrival, id));
             }
         }
-        match due {
-            None => self.enter_line(id, now),
-            Some(due) => self.wait(id, now, due),
-        }
     }
 
-    /// Makes a key wait until `due`.
-    fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
-        let place = self.new_place(id);
+    /// Puts a key that has been ready since `since` at the end of the level of its priority.
+    fn enter_line(&mut self, id: SlotId, priority: Priority, since: Time) {
         let slot = &mut self.slots[id];
-        let since =
-            if let NextRunState::Waiting { since, .. } = slot.next_run { since } else { now };
-        slot.next_run = NextRunState::Waiting { since, due };
-        self.waiting.insert((due, place));
-    }
-
-    /// Puts a key that has been ready since `since` at the end of its level.
-    fn enter_line(&mut self, id: SlotId, since: Instant) {
-        let place = self.new_place(id);
-        let slot = &mut self.slots[id];
-        slot.next_run = NextRunState::InLine(Ready { since, level_since: since });
-        let level = slot.level;
-        let group = slot.group;
+        let level = priority;
+        slot.next_run =
+            NextRunState::Ready { is_parked: false, priority, level, since, level_since: since };
+        self.line.push(End::Back, level, slot.group, id);
         self.ready[level as usize] += 1;
-        self.line.push_back(level, group, place, &self.slots);
         self.note(Event::Added { depth: self.ready() });
     }
 
-    /// Puts a key that was passed over first in its level or, with groups, in its group.
-    fn enter_front(&mut self, id: SlotId, ready: Ready) {
-        let place = self.new_place(id);
-        let slot = &mut self.slots[id];
-        slot.next_run = NextRunState::InLine(ready);
-        self.line.push_front(slot.level, slot.group, place);
-    }
-
     /// Moves a ready key to the end of a higher level.
-    fn raise(&mut self, id: SlotId, level: Priority, now: Instant) {
+    fn raise(&mut self, id: SlotId, to: Priority, now: Time) {
         let slot = &mut self.slots[id];
-        let before = std::mem::replace(&mut slot.level, level);
-        self.ready[before as usize] -= 1;
-        self.ready[level as usize] += 1;
-        match &mut slot.next_run {
-            NextRunState::InLine(ready) => ready.level_since = now,
-            NextRunState::PassedOver(ready) => {
-                ready.level_since = now;
-                return;
-            }
-            NextRunState::None | NextRunState::Waiting { .. } => {
-                unreachable!("the key must be ready")
-            }
+        let NextRunState::Ready { is_parked, level, level_since, .. } = &mut slot.next_run else {
+            unreachable!("the key must be ready")
+        };
+        let from = std::mem::replace(level, to);
+        *level_since = now;
+        if !*is_parked {
+            self.line.remove(from, slot.group, id);
+            self.line.push(End::Back, to, slot.group, id);
         }
-        let group = slot.group;
-        let place = self.new_place(id);
-        self.line.note_stale(before, group);
-        self.line.push_back(level, group, place, &self.slots);
+        self.ready[from as usize] -= 1;
+        self.ready[to as usize] += 1;
     }
 
     /// Raises keys that have been at one level for longer than `aging`.
-    fn age(&mut self, now: Instant) {
+    fn age(&mut self, now: Time) {
         for _ in 0..BATCH {
-            let Some((id, upper)) = self.next_to_age(now) else { return };
-            self.raise(id, upper, now);
+            let Some((id, above)) = self.next_to_age(now) else { return };
+            self.raise(id, above, now);
         }
     }
 
     /// A key that has been at one level for longer than `aging`, and the level above. `None` if all
     /// keys in line are at one level, because then no key starves.
-    fn next_to_age(&mut self, now: Instant) -> Option<(SlotId, Priority)> {
+    ///
+    /// Only the first key of a level is looked at. Usually it has been there for the longest time.
+    /// But a key that was parked goes to the front, and may have come to this level later than the
+    /// keys behind it. These do not age before that key was handed out or has aged itself.
+    fn next_to_age(&self, now: Time) -> Option<(SlotId, Priority)> {
         if !self.line.is_mixed() {
             return None;
         }
         // From the top, so that a key moves by one level at a time.
         let levels = [(Priority::Normal, Priority::High), (Priority::Low, Priority::Normal)];
         levels.into_iter().find_map(|(level, above)| {
-            Some((self.line.aged(level, self.aging, now, &self.slots)?, above))
+            let first = self.line.first_arrival(level)?;
+            let NextRunState::Ready { level_since, .. } = self.slots[first].next_run else {
+                unreachable!("a key in line must be ready")
+            };
+            (now.since(level_since) >= self.aging).then_some((first, above))
         })
     }
 
-    /// Passes over keys that run. Returns the level of the first key that does not run, the key,
-    /// and since when it is ready.
-    fn pass_over_running(&mut self) -> Option<(Priority, SlotId, Ready)> {
+    /// The first key in line that does not run. Parks the keys before it.
+    fn park_running(&mut self) -> Option<SlotId> {
         loop {
-            let (level, id) = self.line.first(&self.slots)?;
+            let id = self.line.first()?;
             let slot = &mut self.slots[id];
-            let NextRunState::InLine(ready) = slot.next_run else {
-                unreachable!("the first key in line must be in line");
+            let NextRunState::Ready { is_parked, level, .. } = &mut slot.next_run else {
+                unreachable!("a key in line must be ready")
             };
-            if !slot.is_running {
-                return Some((level, id, ready));
+            if slot.run.is_none() {
+                return Some(id);
             }
-            slot.next_run = NextRunState::PassedOver(ready);
-            slot.ticket = NO_TICKET;
-            self.line.pop_first(level, Turn::Stays);
+            *is_parked = true;
+            self.line.remove(*level, slot.group, id);
         }
     }
 
     /// A waiting key is due: adds the causes of its timers to its causes.
-    fn fire_timers(&mut self, id: SlotId) {
-        if let Some(why) = &mut self.slots[id].why {
-            let timers = std::mem::take(&mut why.timers);
-            self.effects.causes.extend(why.causes.append(timers));
+    fn fire_timers(&mut self, id: SlotId, left: &mut Leftovers<K, C>) {
+        let slot = &mut self.slots[id];
+        if let Some(timers) = slot.timers.take() {
+            left.extend(slot.causes.append(*timers));
         }
     }
 
     /// A waiting key runs early: drops the causes of its timers, which have not fired.
-    fn drop_timers(&mut self, id: SlotId) {
-        if let Some(why) = &mut self.slots[id].why {
-            self.effects.causes.extend(std::mem::take(&mut why.timers).into_kept());
+    fn drop_timers(&mut self, id: SlotId, left: &mut Leftovers<K, C>) {
+        if let Some(timers) = self.slots[id].timers.take() {
+            left.push_causes(*timers);
         }
     }
 
-    /// Cancels the next run of a waiting key.
-    fn cancel_next_run(&mut self, id: SlotId) {
+    /// Cancels the next run of a key that has just left `waiting`. Returns the key if nothing is
+    /// left to do for it.
+    fn cancel_next_run(&mut self, id: SlotId, left: &mut Leftovers<K, C>) -> Option<K> {
+        self.drop_timers(id, left);
         let slot = &mut self.slots[id];
         slot.next_run = NextRunState::None;
-        slot.ticket = NO_TICKET;
-        if let Some(why) = slot.why.take() {
-            self.effects.causes.extend(why.causes.into_kept());
-            self.effects.causes.extend(why.timers.into_kept());
-        }
-    }
-
-    fn new_place(&mut self, id: SlotId) -> Place {
-        self.last_ticket += 1;
-        self.slots[id].ticket = self.last_ticket;
-        Place { ticket: self.last_ticket, id }
+        left.push_causes(std::mem::take(&mut slot.causes));
+        slot.run.is_none().then(|| self.slots.remove(id))
     }
 
     fn note(&mut self, event: Event) {
         if self.is_observed {
-            self.effects.events.push(event);
+            self.events.push(event);
         }
     }
 }
 
 impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Adds a key.
-    pub(crate) fn add(&mut self, request: AddRequest<K, C>, now: Instant) {
+    pub(crate) fn add(&mut self, request: AddRequest<K, C>, now: Time, left: &mut Leftovers<K, C>) {
         // Keys that are due enter the line before this one.
-        self.promote_due(now);
+        self.promote_due(now, left);
         let AddRequest { key, hash, group, priority, due, cause, is_timer } = request;
         let (id, merged) = self.slots.find_or_insert(key, hash);
-        self.effects.key = merged;
+        left.key = merged;
         let slot = &mut self.slots[id];
         // A key in line stays in its group, even if the group function now returns another one.
-        if !matches!(slot.next_run, NextRunState::InLine(_)) {
+        if !matches!(slot.next_run, NextRunState::Ready { is_parked: false, .. }) {
             slot.group = group;
         }
-        self.schedule(id, priority, now, due);
+        self.schedule(id, priority, now, due, left);
         let Some(cause) = cause else { return };
         let slot = &mut self.slots[id];
         let left_out = if due.is_none() || !is_timer {
-            slot.why_mut().causes.push(cause)
+            slot.causes.push(cause)
         } else if matches!(slot.next_run, NextRunState::Waiting { .. }) {
-            slot.why_mut().timers.push(cause)
+            slot.timers.get_or_insert_default().push(cause)
         } else {
             // The key is ready, and runs before the timer fires.
             Some(cause)
         };
-        self.effects.causes.extend(left_out);
+        left.extend(left_out);
     }
 
     /// Hands out the first key that does not run.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<Taken<K, C>> {
-        let (level, id, ready) = loop {
-            let is_more_due = self.promote_due(now);
+    pub(crate) fn take(&mut self, now: Time, left: &mut Leftovers<K, C>) -> Option<Taken<K>> {
+        let id = loop {
+            let is_more_due = self.promote_due(now, left);
             self.age(now);
-            match self.pass_over_running() {
+            match self.park_running() {
                 Some(first) => break first,
                 None if is_more_due => {}
                 None => return None,
             }
         };
-        // First, because the clone may panic, and nothing has changed yet.
-        let key = self.slots[id].key.clone();
-        self.line.pop_first(level, Turn::Ends);
-        self.ready[level as usize] -= 1;
         let slot = &mut self.slots[id];
-        slot.next_run = NextRunState::None;
-        slot.ticket = NO_TICKET;
-        slot.is_running = true;
-        let priority = slot.priority;
-        let queued = now.saturating_duration_since(ready.since);
-        let causes = slot.why.take().map(|why| Arc::new(why.causes));
-        let run = ActiveRun { slot: id, started: now, causes: causes.clone() };
-        let number = self.runs.insert(run);
+        // First, because the clone may panic, and nothing has changed yet.
+        let key = slot.key.clone();
+        let NextRunState::Ready { priority, level, since, .. } =
+            std::mem::replace(&mut slot.next_run, NextRunState::None)
+        else {
+            unreachable!("a key in line must be ready")
+        };
+        let causes = std::mem::take(&mut slot.causes);
+        let has_causes = !causes.is_empty();
+        let run = ActiveRun { slot: id, started: now, causes: RunCauses::Own(causes) };
+        let run = Number::new(self.runs.insert(run));
+        slot.run = Some(run);
+        self.line.end_turn(level, slot.group);
+        self.line.remove(level, slot.group, id);
+        self.ready[level as usize] -= 1;
+        let queued = now.since(since);
         self.note(Event::Started { queued, depth: self.ready() });
-        Some(Taken { number, key, causes, queued, priority })
+        Some(Taken { run, key, has_causes, queued, priority })
     }
 
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
-    pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
-        let Some((id, slot)) = self.find(key, hash) else { return false };
-        let NextRunState::Waiting { due, .. } = slot.next_run else { return false };
-        let entry = (due, slot.place(id));
-        self.waiting.remove(&entry);
-        self.cancel_next_run(id);
-        if !self.slots[id].is_running {
-            self.effects.key = Some(self.slots.remove(id).key);
-        }
+    pub(crate) fn cancel(&mut self, key: &K, hash: u32, left: &mut Leftovers<K, C>) -> bool {
+        let Some(id) = self.slots.find(key, hash) else { return false };
+        let NextRunState::Waiting { due, arrival, .. } = self.slots[id].next_run else {
+            return false;
+        };
+        self.waiting.remove(&(due, arrival, id));
+        left.key = self.cancel_next_run(id, left);
         true
     }
 
     /// Cancels the next run of all waiting keys. Returns these keys, the earliest first, with
     /// their due times.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
-        let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let take = |(due, Place { id, .. })| {
-            self.cancel_next_run(id);
-            let slot = &self.slots[id];
-            let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };
-            (key, due)
+    pub(crate) fn take_waiting(&mut self, left: &mut Leftovers<K, C>) -> Vec<(K, Time)> {
+        let pop = || {
+            let (due, _, id) = self.waiting.pop_first()?;
+            let key = self.cancel_next_run(id, left);
+            Some((key.unwrap_or_else(|| self.slots[id].key.clone()), due))
         };
-        waiting.map(take).collect()
+        std::iter::from_fn(pop).collect()
     }
 
-    pub(crate) fn find(&self, key: &K, hash: u64) -> Option<(SlotId, &Slot<K, C>)> {
-        let id = self.slots.find(key, hash)?;
-        Some((id, &self.slots[id]))
+    pub(crate) fn find(&self, key: &K, hash: u32) -> Option<&Slot<K, C>> {
+        self.slots.find(key, hash).map(|id| &self.slots[id])
     }
 }

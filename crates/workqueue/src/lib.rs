@@ -212,7 +212,8 @@
 //!
 //! - `queue.rs`, `shared.rs`: what a caller can do, and the lock and the wake-ups behind it;
 //! - `ledger.rs`: the state machine of all keys. Its parts are `slots.rs` (the keys and their
-//!   states), `line.rs` (the order of the ready keys) and `causes.rs`;
+//!   states), `line.rs` (the order of the ready keys), `list.rs` (the lists of the line) and
+//!   `causes.rs`;
 //! - `lease.rs`: a run in progress, and how it ends;
 //! - `retries.rs`, `failures.rs`, `limiter.rs`: how long a key that failed waits;
 //! - `observer.rs`, `snapshot.rs`: what can be seen from outside.
@@ -232,6 +233,7 @@ mod lease;
 mod ledger;
 mod limiter;
 mod line;
+mod list;
 mod observer;
 mod priority;
 #[cfg(feature = "prometheus")]
@@ -242,6 +244,7 @@ mod shared;
 mod slots;
 mod snapshot;
 mod sync;
+mod time;
 
 pub use add::Add;
 pub use builder::Builder;

@@ -1,6 +1,5 @@
 //! The handle through which producers and workers use a queue.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::pin::pin;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::add::{Add, When};
+use crate::effects::Leftovers;
 use crate::error::{AddError, MAX_DELAY};
 use crate::guard::guarded;
 use crate::lease::Lease;
@@ -82,16 +82,18 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         };
         let hash = self.shared.hash(&key);
         let group = self.group_of(&key);
-        let now = Instant::now();
+        let now = self.shared.clock.now();
         let due = (!delay.is_zero()).then(|| now + delay);
         let is_timer = matches!(when, When::After(_));
+        let mut left = Leftovers::default();
         let mut locked = self.shared.lock();
         if locked.shut_down {
             return Err(AddError::ShutDown { key });
         }
         let request = AddRequest { key, hash, group, priority, due, cause, is_timer };
-        locked.ledger.add(request, now);
+        locked.ledger.add(request, now, &mut left);
         drop(locked);
+        drop(left);
         if matches!(when, When::RateLimited) {
             self.shared.notify_observer(Observer::retried);
         }
@@ -153,18 +155,21 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// find no sleeper with an alarm for the next waiting key, and would wake another worker only
     /// to set it.
     fn take_or_sleep(&self) -> TakeOrSleep<'_, K, C> {
-        let now = Instant::now();
+        let now = self.shared.clock.now();
+        let mut left = Leftovers::default();
         let mut locked = self.shared.lock();
-        let result = if let Some(taken) = locked.ledger.take(now) {
+        locked.note_awake();
+        let result = if let Some(taken) = locked.ledger.take(now, &mut left) {
             TakeOrSleep::Taken(Lease::new(&self.shared, taken))
         } else if locked.is_finished() {
             TakeOrSleep::ShutDown
         } else {
             TakeOrSleep::Sleep(locked.register_sleeper())
         };
-        // Unlock while `result` is still a local: unlocking drops causes. If one of them panics,
-        // `result` is dropped, too, and so the run or the sleep ends.
         drop(locked);
+        // Drop causes while `result` is still a local. If one of them panics, `result` is dropped,
+        // too, and so the run or the sleep ends.
+        drop(left);
         result
     }
 
@@ -172,11 +177,14 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// yields to other tasks first.
     #[must_use = "a lease that is dropped is done"]
     pub fn try_get(&self) -> Option<Lease<K, C>> {
-        let now = Instant::now();
+        let now = self.shared.clock.now();
+        let mut left = Leftovers::default();
         let mut locked = self.shared.lock();
-        let lease = locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken));
-        // Unlocking drops causes, which may panic: then the lease is dropped, and ends the run.
+        let taken = locked.ledger.take(now, &mut left);
+        let lease = taken.map(|taken| Lease::new(&self.shared, taken));
         drop(locked);
+        // Causes may panic. Then the lease is dropped, too, and ends the run.
+        drop(left);
         lease
     }
 
@@ -196,25 +204,25 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// that is ready, and a run under way, are not cancelled.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.shared.hash(key);
-        self.shared.lock_promoted().ledger.cancel(key, hash)
+        self.shared.inspect(|core, left| core.ledger.cancel(key, hash, left))
     }
 
     /// When the next run of a key is due: a time in the future if the key waits, or the time since
     /// which it is ready. `None` if there is no next run.
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
-        let locked = self.shared.lock_promoted();
-        let (_, slot) = locked.ledger.find(key, hash)?;
-        match slot.next_run {
+        let next_run = self.shared.inspect(|core, _| Some(core.ledger.find(key, hash)?.next_run));
+        match next_run? {
             NextRunState::None => None,
-            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => Some(ready.since),
-            NextRunState::Waiting { due, .. } => Some(due),
+            NextRunState::Waiting { due: time, .. } | NextRunState::Ready { since: time, .. } => {
+                Some(self.shared.clock.instant(time))
+            }
         }
     }
 
     /// How many keys are ready, including keys that run now and were added again.
     pub fn len(&self) -> usize {
-        self.shared.lock_promoted().ledger.ready()
+        self.shared.inspect(|core, _| core.ledger.ready())
     }
 
     /// Whether no key is ready.
@@ -230,11 +238,12 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Shuts the queue down. Further adds are refused. Workers still get the keys that are ready,
     /// and then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
     pub fn shut_down(&self) -> Vec<WaitingKey<K>> {
-        let mut locked = self.shared.lock_promoted();
-        locked.shut_down = true;
-        let waiting = locked.ledger.take_waiting();
-        drop(locked);
-        waiting.into_iter().map(|(key, due)| WaitingKey { key, due }).collect()
+        let waiting = self.shared.inspect(|core, left| {
+            core.shut_down = true;
+            core.ledger.take_waiting(left)
+        });
+        let clock = self.shared.clock;
+        waiting.into_iter().map(|(key, due)| WaitingKey { key, due: clock.instant(due) }).collect()
     }
 
     /// Shuts the queue down and waits until every key that was ready or running is done. Returns
@@ -286,14 +295,13 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// It copies every key and every cause while the queue is locked. With a million keys, call it
     /// rarely.
     pub fn snapshot(&self) -> Snapshot<K, C> {
-        let locked = self.shared.lock_promoted();
-        let taken = Instant::now();
-        let shut_down = locked.shut_down;
-        let runs: HashMap<_, _> = locked.ledger.runs().map(|run| (run.slot, run)).collect();
-        let slots = locked.ledger.slots();
-        let mut keys: Vec<_> =
-            slots.map(|(id, slot)| KeyStatus::of(slot, runs.get(&id).copied())).collect();
-        drop(locked);
+        let clock = self.shared.clock;
+        let (taken, shut_down, mut keys) = self.shared.inspect(|core, _| {
+            let ledger = &core.ledger;
+            let status = |slot| KeyStatus::of(slot, ledger.run_of(slot), clock);
+            let keys: Vec<_> = ledger.slots().map(status).collect();
+            (Instant::now(), core.shut_down, keys)
+        });
         for status in &mut keys {
             status.failures = self.failures(&status.key);
         }
@@ -306,11 +314,10 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// The state of one key at this moment; `None` if it is neither ready, waiting nor running.
     pub fn status(&self, key: &K) -> Option<KeyStatus<K, C>> {
         let hash = self.shared.hash(key);
-        let locked = self.shared.lock_promoted();
-        let (id, slot) = locked.ledger.find(key, hash)?;
-        let run = locked.ledger.runs().find(|run| run.slot == id);
-        let mut status = KeyStatus::of(slot, run);
-        drop(locked);
+        let mut status = self.shared.inspect(|core, _| {
+            let slot = core.ledger.find(key, hash)?;
+            Some(KeyStatus::of(slot, core.ledger.run_of(slot), self.shared.clock))
+        })?;
         status.failures = self.failures(key);
         Some(status)
     }

@@ -5,6 +5,7 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,11 +22,14 @@ pub(crate) struct Retries<K> {
     /// Locked while a failure is counted, so that concurrent failures of one key get one delay.
     limiter: Lock<Box<dyn RateLimiter<K>>>,
     failures: Lock<Failures<K>>,
+    /// The number of keys in `failures`, so that a success locks nothing while no key fails.
+    failed_keys: AtomicUsize,
 }
 
 impl<K: Eq + Hash + Clone> Retries<K> {
     pub(crate) fn new(queue: Arc<str>, limiter: Box<dyn RateLimiter<K>>) -> Self {
-        Self { queue, limiter: Lock::new(limiter), failures: Lock::new(Failures::new()) }
+        let failures = Lock::new(Failures::new());
+        Self { queue, limiter: Lock::new(limiter), failures, failed_keys: AtomicUsize::new(0) }
     }
 
     /// Counts a failure of a key. Returns how long the key waits. If a window of the limiter is
@@ -45,7 +49,10 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         let delay = delay.unwrap_or_else(|| Exponential::default().next_delay(key, number, now));
         // The longest delay that an add accepts.
         let delay = delay.min(MAX_DELAY);
-        let forgotten = self.failures.lock().record(key, number, Opener::Limiter, now, delay);
+        let mut failures = self.failures.lock();
+        let forgotten = failures.record(key, number, Opener::Limiter, now, delay);
+        self.count_keys(&failures);
+        drop(failures);
         drop(limiter);
         drop(forgotten);
         delay
@@ -57,13 +64,25 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         let mut failures = self.failures.lock();
         let number = failures.next_number(key, Opener::Caller, now);
         let forgotten = failures.record(key, number, Opener::Caller, now, delay);
+        self.count_keys(&failures);
         drop(failures);
         drop(forgotten);
     }
 
     pub(crate) fn forget(&self, key: &K) {
-        let forgotten = self.failures.lock().forget(key);
+        // A failure that was counted before this call has also changed the number before it.
+        if self.failed_keys.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut failures = self.failures.lock();
+        let forgotten = failures.forget(key);
+        self.count_keys(&failures);
+        drop(failures);
         drop(forgotten);
+    }
+
+    fn count_keys(&self, failures: &Failures<K>) {
+        self.failed_keys.store(failures.len(), Ordering::Relaxed);
     }
 
     pub(crate) fn failures(&self, key: &K) -> u32 {

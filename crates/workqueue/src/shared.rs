@@ -4,7 +4,8 @@
 //! One lock guards the ledger. The limiter and the failure counts have their own (`retries.rs`): a
 //! thread may hold these two together, in that order, but never together with the ledger's. No lock
 //! is held across an await. [`Shared::lock`] returns a guard that, when it is dropped, first
-//! unlocks and then wakes workers, calls the observer and drops the user's keys and causes.
+//! unlocks and then wakes workers and calls the observer. The user's keys and causes are dropped
+//! after that.
 //!
 //! How workers wake up:
 //!
@@ -12,12 +13,15 @@
 //!   as a sleeper under the same lock, so every later add sees the sleeper.
 //! - A thread that unlocks the queue wakes one sleeper if there is work for it. When that worker
 //!   unlocks the queue, it wakes the next one if there is more work.
-//! - There is work for a sleeper if a key is in line, if the queue is shut down and empty, or if a
-//!   key is due before the earliest alarm. A worker that goes to sleep sets an alarm for the next
-//!   due time, unless another worker has an alarm that is as early. So the queue needs no task and
-//!   no timer of its own.
+//! - There is work for a sleeper for each key in line, and for one more if a key is due before the
+//!   earliest alarm. Sleepers that are being woken already will do that much of it. If the queue is
+//!   shut down and empty, there is work for all.
+//! - A worker that goes to sleep sets an alarm for the next due time, unless another worker has an
+//!   alarm that is as early. So the queue needs no task and no timer of its own.
 //! - A `get` that is dropped while it sleeps clears its alarm, and [`Notify`] passes a wake-up that
 //!   it had already received to another sleeper.
+//! - Nobody can tell which worker a wake-up reaches, so every worker that looks for a key or gives
+//!   up counts as the one that was being woken. If that is wrong, one worker too many is woken.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::{Deref, DerefMut};
@@ -26,9 +30,10 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::Instant;
 
-use crate::effects::Event;
+use crate::effects::{Event, Leftovers};
+#[cfg(test)]
+use crate::explore::Mistake;
 use crate::guard::guarded;
 use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
@@ -36,6 +41,7 @@ use crate::observer::{HasLoad, Load, Observer};
 use crate::priority::Group;
 use crate::retries::Retries;
 use crate::sync::{Lock, MutexGuard, yield_point};
+use crate::time::{Clock, Time};
 
 /// Returns the group in which a key takes turns.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
@@ -45,6 +51,7 @@ pub(crate) struct Shared<K, C> {
     pub(crate) group_of: Option<GroupOf<K>>,
     observer: Option<Arc<dyn Observer>>,
     hasher: foldhash::fast::RandomState,
+    pub(crate) clock: Clock,
     pub(crate) retries: Retries<K>,
     core: Lock<Core<K, C>>,
     /// Wakes sleeping workers.
@@ -58,12 +65,16 @@ pub(crate) struct Core<K, C> {
     pub(crate) shut_down: bool,
     /// How many workers sleep or are about to sleep.
     sleepers: usize,
+    /// How many of them are being woken, and have not looked for a key since.
+    waking: usize,
     /// The earliest time at which a sleeping worker wakes up by itself. `None` after that worker
     /// has woken up, even if others have later alarms.
-    alarm: Option<Instant>,
+    alarm: Option<Time>,
+    /// Whether somebody may wait until the queue is idle.
+    is_idle_awaited: bool,
 }
 
-/// The locked queue. Dropping it unlocks, and then does what must not happen under the lock.
+/// The locked queue. Dropping it unlocks, and then wakes workers and calls the observer.
 pub(crate) struct Locked<'a, K, C> {
     shared: &'a Shared<K, C>,
     /// `None` only while the guard is being dropped.
@@ -74,7 +85,7 @@ pub(crate) struct Locked<'a, K, C> {
 pub(crate) struct Sleeper<'a, K, C> {
     shared: &'a Shared<K, C>,
     /// When the worker wakes up by itself.
-    alarm: Option<Instant>,
+    alarm: Option<Time>,
     /// Whether the worker woke up, and will look for a key.
     is_awake: bool,
 }
@@ -87,25 +98,34 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         limiter: Box<dyn RateLimiter<K>>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
-        let core = Core { ledger, shut_down: false, sleepers: 0, alarm: None };
+        let core = Core {
+            ledger,
+            shut_down: false,
+            sleepers: 0,
+            waking: 0,
+            alarm: None,
+            is_idle_awaited: false,
+        };
         Self {
             retries: Retries::new(Arc::clone(&name), limiter),
             name,
             group_of,
             observer,
             hasher: foldhash::fast::RandomState::default(),
+            clock: Clock::start(),
             core: Lock::new(core),
             work: Notify::new(),
             idle: Notify::new(),
         }
     }
 
-    pub(crate) fn hash(&self, key: &K) -> u64 {
-        self.hasher.hash_one(key)
+    /// Half of a hash is enough to tell the keys of a table apart.
+    pub(crate) fn hash(&self, key: &K) -> u32 {
+        (self.hasher.hash_one(key) >> 32) as u32
     }
 
     pub(crate) fn load(&self) -> Load {
-        let load = self.lock_promoted().ledger.load(Instant::now());
+        let load = self.inspect(|core, _| core.ledger.load(self.clock.now()));
         Load { retry_debt: self.retries.debt(), ..load }
     }
 }
@@ -115,19 +135,23 @@ impl<K, C> Shared<K, C> {
         Locked { shared: self, core: Some(self.core.lock()) }
     }
 
-    /// Locks the queue and makes every key that is due ready.
-    pub(crate) fn lock_promoted(&self) -> Locked<'_, K, C> {
-        let now = Instant::now();
+    /// Locks the queue, makes every key that is due ready, and calls `look`.
+    pub(crate) fn inspect<R>(
+        &self,
+        look: impl FnOnce(&mut Core<K, C>, &mut Leftovers<K, C>) -> R,
+    ) -> R {
+        let now = self.clock.now();
+        let mut left = Leftovers::default();
         let mut locked = self.lock();
-        while locked.ledger.promote_due(now) {}
-        locked
+        while locked.ledger.promote_due(now, &mut left) {}
+        look(&mut locked, &mut left)
     }
 
     /// Waits until no key is ready, waiting or running.
     pub(crate) async fn wait_idle(&self) {
         loop {
             let idle = self.idle.notified();
-            if self.lock().ledger.is_idle() {
+            if self.lock().check_idle() {
                 return;
             }
             idle.await;
@@ -149,13 +173,48 @@ impl<K, C> Core<K, C> {
         self.shut_down && self.ledger.ready() == 0
     }
 
-    /// Whether there is work for a sleeping worker.
+    /// Whether there is work for a sleeper that is not being woken yet.
     fn has_work_for_sleeper(&self) -> bool {
-        let is_due_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
-        self.sleepers > 0
-            && (self.ledger.has_keys_in_line()
-                || self.is_finished()
-                || self.ledger.next_due().is_some_and(is_due_before_alarm))
+        if self.sleepers <= self.waking {
+            return false;
+        }
+        let is_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
+        let is_alarm_late = self.ledger.next_due().is_some_and(is_before_alarm);
+        self.ledger.in_line() + usize::from(is_alarm_late) > self.waking || self.is_finished()
+    }
+
+    /// Returns whether the queue is idle. If not, the caller is woken when it is.
+    fn check_idle(&mut self) -> bool {
+        let is_idle = self.ledger.is_idle();
+        self.is_idle_awaited |= !is_idle;
+        is_idle
+    }
+
+    /// Counts a sleeper as being woken, if there is work for one. Returns whether to wake it after
+    /// unlocking.
+    fn start_waking(&mut self) -> bool {
+        let has_work = self.has_work_for_sleeper();
+        #[cfg(test)]
+        let has_work =
+            has_work && !(Mistake::LeavesLastAsleep.is_made() && self.sleepers == self.waking + 1);
+        self.waking += usize::from(has_work);
+        has_work
+    }
+
+    /// Returns whether to wake those who wait for the queue to be idle after unlocking.
+    fn take_idle_waiters(&mut self) -> bool {
+        let is_idle = self.is_idle_awaited && self.ledger.is_idle();
+        self.is_idle_awaited &= !is_idle;
+        is_idle
+    }
+
+    /// A worker that may have been woken looks for a key, or gives up.
+    pub(crate) fn note_awake(&mut self) {
+        #[cfg(test)]
+        if Mistake::CountsWakingForEver.is_made() {
+            return;
+        }
+        self.waking = self.waking.saturating_sub(1);
     }
 }
 
@@ -188,26 +247,25 @@ impl<K, C> DerefMut for Locked<'_, K, C> {
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
-        let has_work = self.has_work_for_sleeper();
-        let is_idle = self.ledger.is_idle();
-        let effects = self.ledger.take_effects();
+        let wakes_sleeper = self.start_waking();
+        let wakes_idle = self.take_idle_waiters();
+        let events = self.ledger.take_events();
         self.core = None;
         yield_point();
-        if has_work {
+        if wakes_sleeper {
             self.shared.work.notify_one();
         }
-        if is_idle {
+        if wakes_idle {
             self.shared.idle.notify_waiters();
         }
-        for event in &effects.events {
-            self.shared.notify_observer(|observer| match *event {
+        for event in events {
+            let now = || self.shared.clock.now();
+            self.shared.notify_observer(|observer| match event {
                 Event::Added { depth } => observer.added(depth),
                 Event::Started { queued, depth } => observer.started(queued, depth),
-                Event::Finished { started } => observer.finished(started.elapsed()),
+                Event::Finished { started } => observer.finished(now().since(started)),
             });
         }
-        // Last, because the drop of a key or a cause may panic.
-        drop(effects);
     }
 }
 
@@ -220,7 +278,7 @@ impl<K, C> Sleeper<'_, K, C> {
             Some(alarm) => tokio::select! {
                 biased;
                 () = wake_up => {}
-                () = tokio::time::sleep_until(alarm) => {}
+                () = tokio::time::sleep_until(self.shared.clock.instant(alarm)) => {}
             },
         }
         self.is_awake = true;
@@ -237,7 +295,7 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
         drop(core);
         if !self.is_awake {
             // This worker will take no key. Unlocking wakes another one if there is work.
-            drop(self.shared.lock());
+            self.shared.lock().note_awake();
         }
     }
 }
@@ -250,7 +308,7 @@ impl<K: Eq + Hash + Clone + Send, C: Send + Sync> HasLoad for Shared<K, C> {
 
 impl<K, C> Drop for Shared<K, C> {
     fn drop(&mut self) {
-        let load = self.core.lock().ledger.load(Instant::now());
+        let load = self.core.lock().ledger.load(self.clock.now());
         if load.ready + load.waiting > 0 {
             tracing::warn!(
                 queue = &*self.name,

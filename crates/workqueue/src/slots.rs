@@ -1,96 +1,91 @@
 //! The keys that the queue knows, each in a numbered slot.
 //!
-//! A key is known while it runs or has a next run. It is stored once, in its slot; the line and
-//! the set of waiting keys hold slot numbers. A hash table finds the slot of a key.
-//!
-//! Each time a key takes a place in the line or among the waiting keys, it gets a new ticket. A
-//! place in the line with an old ticket is stale and is skipped, so nothing has to be removed from
-//! the middle of the line.
+//! A key is known while it runs or has a next run. It is stored once, in its slot; lists and runs
+//! hold the slot's number. A hash table finds the slot of a key.
 
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
 
 use hashbrown::HashTable;
 use slab::Slab;
-use tokio::time::Instant;
 
 use crate::causes::Causes;
 use crate::priority::{Group, Priority};
+use crate::time::Time;
 
-/// The number of a slot. Numbers are reused. 32 bits keep places small.
-pub(crate) type SlotId = u32;
-
-/// The number of a place. Never reused.
-pub(crate) type Ticket = u64;
-
-/// The ticket of a slot without a place.
-pub(crate) const NO_TICKET: Ticket = 0;
-
-/// One key's place in the line or among the waiting keys. Ordered by arrival.
+/// The number of a slot or of a run. Numbers are reused. None is zero inside, so that an optional
+/// one takes four bytes, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) ticket: Ticket,
-    pub(crate) id: SlotId,
-}
+pub(crate) struct Number(NonZeroU32);
 
-/// The state of one key.
+pub(crate) type SlotId = Number;
+
+pub(crate) type RunId = Number;
+
+/// The state of one key. A queue may have a million of them, so it is compact.
 #[derive(Debug)]
 pub(crate) struct Slot<K, C> {
     pub(crate) key: K,
-    hash: u64,
-    /// Whether a worker holds a lease on the key.
-    pub(crate) is_running: bool,
-    /// The state of the next run.
+    hash: u32,
+    /// The run that is under way.
+    pub(crate) run: Option<RunId>,
     pub(crate) next_run: NextRunState,
-    /// The highest priority that was requested for the next run.
-    pub(crate) priority: Priority,
-    /// The level of the line for the next run: its priority, or a higher level because of aging.
-    pub(crate) level: Priority,
     /// The group of the next run, if groups take turns.
     pub(crate) group: Option<Group>,
-    /// The ticket of the current place.
-    pub(crate) ticket: Ticket,
-    /// Why the next run is wanted. Boxed, because most keys of most queues have no cause.
-    pub(crate) why: Option<Box<Why<C>>>,
+    /// The causes of the next run that have already happened.
+    pub(crate) causes: Causes<C>,
+    /// The causes of delayed adds. They join `causes` when the key is due, and are dropped if the
+    /// key runs earlier. Boxed, because few keys have any.
+    pub(crate) timers: Option<Box<Causes<C>>>,
 }
 
-/// The state of the next run of a key.
+/// The next run of a key. `priority` is the highest that was requested for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextRunState {
     None,
-    /// Waits for its time.
     Waiting {
-        since: Instant,
-        due: Instant,
+        priority: Priority,
+        since: Time,
+        due: Time,
+        /// Orders the keys that are due at the same time.
+        arrival: u64,
     },
-    /// In the line of ready keys.
-    InLine(Ready),
-    /// Its turn came while the key was running. It goes to the front when that run is done.
-    PassedOver(Ready),
-}
-
-/// For how long a run has been ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ready {
-    pub(crate) since: Instant,
-    /// Since when it is at its present level.
-    pub(crate) level_since: Instant,
-}
-
-/// Why the next run is wanted.
-#[derive(Debug)]
-pub(crate) struct Why<C> {
-    /// The causes that have already happened.
-    pub(crate) causes: Causes<C>,
-    /// The causes of delayed adds. They join `causes` when the key is due, and are dropped if the
-    /// key runs earlier.
-    pub(crate) timers: Causes<C>,
+    Ready {
+        /// Whether it is not in line: its turn came while the key was running.
+        is_parked: bool,
+        priority: Priority,
+        /// The priority, or a higher level because of aging.
+        level: Priority,
+        since: Time,
+        /// Since when it is at this level.
+        level_since: Time,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) struct Slots<K, C> {
     slots: Slab<Slot<K, C>>,
     /// Finds the slot of a key.
-    table: HashTable<SlotId>,
+    table: HashTable<Entry>,
+}
+
+/// Has the hash, so that a table that grows reads no slot.
+#[derive(Debug)]
+struct Entry {
+    hash: u32,
+    id: SlotId,
+}
+
+impl Number {
+    pub(crate) fn new(index: usize) -> Self {
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("a queue must hold fewer than 2^32 keys"))
+    }
+
+    /// Its index in a slab.
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 impl<K, C> Slots<K, C> {
@@ -99,16 +94,11 @@ impl<K, C> Slots<K, C> {
     }
 
     /// Removes a key that has nothing left to do.
-    pub(crate) fn remove(&mut self, id: SlotId) -> Slot<K, C> {
-        let slot = self.slots.remove(id as usize);
-        let entry = self.table.find_entry(slot.hash, |&other| other == id);
+    pub(crate) fn remove(&mut self, id: SlotId) -> K {
+        let Slot { key, hash, .. } = self.slots.remove(id.index());
+        let entry = self.table.find_entry(table_hash(hash), |entry| entry.id == id);
         entry.expect("the table must know every slot").remove();
-        slot
-    }
-
-    /// Whether `place` is the current place of its key.
-    pub(crate) fn is_live(&self, place: Place) -> bool {
-        self.slots.get(place.id as usize).is_some_and(|slot| slot.ticket == place.ticket)
+        key
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -119,75 +109,53 @@ impl<K, C> Slots<K, C> {
         self.slots.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot<K, C>)> {
-        self.slots.iter().map(|(id, slot)| (slot_id(id), slot))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<K, C>> {
+        self.slots.iter().map(|(_, slot)| slot)
     }
 }
 
 impl<K: Eq, C> Slots<K, C> {
-    pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        self.table.find(hash, |&id| self[id].has_key(key, hash)).copied()
+    pub(crate) fn find(&self, key: &K, hash: u32) -> Option<SlotId> {
+        let is_found = |entry: &Entry| entry.hash == hash && self[entry.id].key == *key;
+        self.table.find(table_hash(hash), is_found).map(|entry| entry.id)
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
     /// known, `key` is returned as well, for the caller to drop.
-    pub(crate) fn find_or_insert(&mut self, key: K, hash: u64) -> (SlotId, Option<K>) {
+    pub(crate) fn find_or_insert(&mut self, key: K, hash: u32) -> (SlotId, Option<K>) {
         if let Some(id) = self.find(&key, hash) {
             return (id, Some(key));
         }
-        let id = slot_id(self.slots.insert(Slot {
+        let id = Number::new(self.slots.insert(Slot {
             key,
             hash,
-            is_running: false,
+            run: None,
             next_run: NextRunState::None,
-            priority: Priority::default(),
-            level: Priority::default(),
             group: None,
-            ticket: NO_TICKET,
-            why: None,
+            causes: Causes::default(),
+            timers: None,
         }));
-        self.table.insert_unique(hash, id, |&id| self.slots[id as usize].hash);
+        self.table
+            .insert_unique(table_hash(hash), Entry { hash, id }, |entry| table_hash(entry.hash));
         (id, None)
     }
 }
 
-impl<K: Eq, C> Slot<K, C> {
-    fn has_key(&self, key: &K, hash: u64) -> bool {
-        self.hash == hash && self.key == *key
-    }
-}
-
-impl<K, C> Slot<K, C> {
-    /// The current place of the key, which is in slot `id`.
-    pub(crate) fn place(&self, id: SlotId) -> Place {
-        Place { ticket: self.ticket, id }
-    }
-
-    pub(crate) fn why_mut(&mut self) -> &mut Why<C> {
-        self.why.get_or_insert_default()
-    }
-}
-
-fn slot_id(index: usize) -> SlotId {
-    SlotId::try_from(index).expect("a queue must hold fewer than 2^32 keys")
-}
-
-impl<C> Default for Why<C> {
-    fn default() -> Self {
-        Self { causes: Causes::default(), timers: Causes::default() }
-    }
+/// A table takes an entry's position from the low bits, and a tag from the high ones.
+fn table_hash(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 impl<K, C> Index<SlotId> for Slots<K, C> {
     type Output = Slot<K, C>;
 
     fn index(&self, id: SlotId) -> &Slot<K, C> {
-        &self.slots[id as usize]
+        &self.slots[id.index()]
     }
 }
 
 impl<K, C> IndexMut<SlotId> for Slots<K, C> {
     fn index_mut(&mut self, id: SlotId) -> &mut Slot<K, C> {
-        &mut self.slots[id as usize]
+        &mut self.slots[id.index()]
     }
 }

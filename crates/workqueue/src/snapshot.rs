@@ -9,6 +9,7 @@ use crate::causes::Causes;
 use crate::ledger::ActiveRun;
 use crate::priority::Priority;
 use crate::slots::{NextRunState, Slot};
+use crate::time::Clock;
 
 /// Every key of a queue at one moment.
 ///
@@ -98,23 +99,24 @@ impl<K, C> KeyStatus<K, C> {
 
 impl<K: Clone, C: Clone> KeyStatus<K, C> {
     /// The status of the key in `slot`, without its failures. `run` is its run under way.
-    pub(crate) fn of(slot: &Slot<K, C>, run: Option<&ActiveRun<C>>) -> Self {
-        let running = run.map(|run| Run {
-            since: run.started,
-            causes: run.causes.as_deref().cloned().unwrap_or_default(),
-        });
-        let since_and_due = match slot.next_run {
+    pub(crate) fn of(slot: &Slot<K, C>, run: Option<&ActiveRun<C>>, clock: Clock) -> Self {
+        let running =
+            run.map(|run| Run { since: clock.instant(run.started), causes: (*run.causes).clone() });
+        let next_run = match slot.next_run {
             NextRunState::None => None,
-            NextRunState::InLine(ready) | NextRunState::PassedOver(ready) => {
-                Some((ready.since, None))
+            NextRunState::Waiting { priority, since, due, .. } => {
+                Some((priority, since, Some(due)))
             }
-            NextRunState::Waiting { since, due } => Some((since, Some(due))),
+            NextRunState::Ready { level, since, .. } => Some((level, since, None)),
         };
-        let next_run = since_and_due.map(|(since, due)| NextRun {
-            since,
-            due,
-            priority: slot.level,
-            causes: slot.why.as_ref().map(|why| why.causes.join(&why.timers)).unwrap_or_default(),
+        let next_run = next_run.map(|(priority, since, due)| NextRun {
+            since: clock.instant(since),
+            due: due.map(|due| clock.instant(due)),
+            priority,
+            causes: match &slot.timers {
+                None => slot.causes.clone(),
+                Some(timers) => slot.causes.join(timers),
+            },
         });
         Self { key: slot.key.clone(), running, next_run, failures: 0 }
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::helper::Helper;
 use super::programs::Programs;
 use super::results::{CPU_NS_PER_ITEM, ITEMS};
-use super::suite::{Bound, Column, Driver, Limit, Section, Suite};
+use super::suite::{Bound, Column, Driver, Section, Suite};
 use super::table::grouped;
 use crate::process::CommandLine;
 
@@ -93,7 +93,7 @@ const fn at_most(
     peers: &'static [&'static str],
     limit: f64,
 ) -> Bound {
-    Bound { case, who, metric, peers, limit: Limit::AtMost(limit) }
+    Bound { case, who, metric, peers, limit }
 }
 
 /// Returns how many watchers and updates a case has.

@@ -2,7 +2,7 @@
 //! kube-apiserver. `bench/controller/README.md` describes the cases and the contestants.
 
 use super::stage::Stage;
-use super::suite::{Bound, Column, Limit, Section, Suite};
+use super::suite::{Bound, Column, Section, Suite};
 
 pub(super) const SUITE: Suite = Suite {
     name: "controller",
@@ -88,11 +88,11 @@ const BOUNDS: &[Bound] = &[
 ];
 
 const fn at_most(case: &'static str, metric: &'static str, limit: f64) -> Bound {
-    Bound { case, who: "windlass", metric, peers: PEERS, limit: Limit::AtMost(limit) }
+    Bound { case, who: "windlass", metric, peers: PEERS, limit }
 }
 
 /// The limit for the cost of metrics, relative to ours without them.
 const fn metrics_at_most(case: &'static str, metric: &'static str, limit: f64) -> Bound {
     let peers = &["windlass"];
-    Bound { case, who: "windlass-metrics", metric, peers, limit: Limit::AtMost(limit) }
+    Bound { case, who: "windlass-metrics", metric, peers, limit }
 }

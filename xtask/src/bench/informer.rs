@@ -3,7 +3,7 @@
 
 use super::results::PEAK_TO_RESIDENT;
 use super::stage::Stage;
-use super::suite::{Bound, Column, Limit, Section, Suite};
+use super::suite::{Bound, Column, Section, Suite};
 
 pub(super) const SUITE: Suite = Suite {
     name: "informer",
@@ -97,5 +97,5 @@ const fn at_most(
     peers: &'static [&'static str],
     limit: f64,
 ) -> Bound {
-    Bound { case, who: "windlass", metric, peers, limit: Limit::AtMost(limit) }
+    Bound { case, who: "windlass", metric, peers, limit }
 }

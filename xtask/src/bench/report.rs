@@ -1,7 +1,7 @@
 //! The printed tables: the medians of every section, and the bounds.
 
 use super::results::{Results, Spread};
-use super::suite::{Bound, Chosen, Limit, Suite};
+use super::suite::{Bound, Chosen, Suite};
 use super::table::{Align, Table, grouped, number};
 
 /// Returns the medians of a section, with the ratios to the base of the suite.
@@ -55,13 +55,10 @@ pub(super) fn bounds(suite: &Suite, results: &Results, size: u32) -> String {
             bound.who.to_owned(),
             bound.metric.to_owned(),
             peer.unwrap_or("-").to_owned(),
-            match bound.limit {
-                Limit::AtLeast(limit) => format!(">= {limit:.2}"),
-                Limit::AtMost(limit) => format!("<= {limit:.2}"),
-            },
+            format!("<= {:.2}", bound.limit),
             number(Some(value.median), 2),
             format!("{:.2} to {:.2}", value.lowest, value.highest),
-            match bound.limit.missed_by(value.median) {
+            match missed_by(bound.limit, value.median) {
                 None => "held".to_owned(),
                 Some(share) => format!("missed by {:.1} %", share * 100.0),
             },
@@ -80,7 +77,7 @@ pub(super) fn bounds(suite: &Suite, results: &Results, size: u32) -> String {
 pub(super) fn score(suite: &Suite, results: &Results) -> (usize, usize) {
     let measured = suite.bounds.iter().filter_map(|bound| Some((bound, bound.measured(results)?)));
     let (held, missed): (Vec<_>, Vec<_>) =
-        measured.partition(|(bound, (_, value))| bound.limit.missed_by(value.median).is_none());
+        measured.partition(|(bound, (_, value))| missed_by(bound.limit, value.median).is_none());
     (held.len(), missed.len())
 }
 
@@ -93,23 +90,15 @@ impl Bound {
         }
         let ratio = |peer| results.ratios(self.case, self.who, peer, self.metric);
         let ratios = self.peers.iter().filter_map(|&peer| Some((Some(peer), ratio(peer)?)));
-        // The best peer is the one with which the bound is hardest to hold.
-        ratios.max_by(|(_, a), (_, b)| match self.limit {
-            Limit::AtLeast(_) => b.median.total_cmp(&a.median),
-            Limit::AtMost(_) => a.median.total_cmp(&b.median),
-        })
+        // The best peer is the one that makes the bound hardest to hold.
+        ratios.max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median))
     }
 }
 
-impl Limit {
-    /// Returns by which fraction of the limit the value misses it; `None` if it holds.
-    fn missed_by(self, value: f64) -> Option<f64> {
-        let share = match self {
-            Self::AtLeast(limit) => (limit - value) / limit,
-            Self::AtMost(limit) => (value - limit) / limit,
-        };
-        (share > 0.0).then_some(share)
-    }
+/// By which share of the limit the value misses it; `None` if it holds.
+fn missed_by(limit: f64, value: f64) -> Option<f64> {
+    let share = (value - limit) / limit;
+    (share > 0.0).then_some(share)
 }
 
 #[cfg(test)]
@@ -171,9 +160,7 @@ mod tests {
 
     #[test]
     fn limits_hold_at_their_value() {
-        assert_eq!(Limit::AtLeast(4.0).missed_by(4.0), None);
-        assert_eq!(Limit::AtLeast(4.0).missed_by(3.0), Some(0.25));
-        assert_eq!(Limit::AtMost(0.25).missed_by(0.25), None);
-        assert_eq!(Limit::AtMost(0.25).missed_by(0.375), Some(0.5));
+        assert_eq!(missed_by(0.25, 0.25), None);
+        assert_eq!(missed_by(0.25, 0.375), Some(0.5));
     }
 }

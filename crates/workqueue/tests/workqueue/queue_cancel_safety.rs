@@ -64,6 +64,25 @@ async fn a_wake_up_that_no_worker_is_left_for_is_not_missed_by_the_next() {
     assert_eq!(worker.ready().map(|lease| *lease), Some("b"));
 }
 
+/// Wake-ups that nobody received do not count as under way.
+#[tokio::test(start_paused = true)]
+async fn a_worker_hears_of_a_key_after_many_that_were_woken_gave_up() {
+    let queue = WorkQueue::new();
+    let workers: Vec<_> = (0..10).map(|_| Polled::asleep(queue.get())).collect();
+    for key in 0..10 {
+        queue.add(key).unwrap();
+    }
+    assert!(workers.iter().all(Polled::is_woken));
+    drop(workers);
+    assert_eq!(run_ready(&queue).len(), 10);
+
+    let mut worker = Polled::asleep(queue.get());
+    let wakes = worker.wakes();
+    queue.add(10).unwrap();
+    assert_eq!(worker.wakes(), wakes + 1);
+    assert_eq!(worker.ready().map(|lease| *lease), Some(10));
+}
+
 /// Another worker took the key before the woken one was polled.
 #[tokio::test(start_paused = true)]
 async fn a_woken_worker_that_finds_nothing_sleeps_on_and_hears_the_next_key() {

@@ -24,6 +24,20 @@ async fn one_key_wakes_one_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_wakes_no_second_worker_while_the_first_is_on_its_way() {
+    let queue = WorkQueue::new();
+    let workers = [Polled::asleep(queue.get()), Polled::asleep(queue.get())];
+    queue.add("a").unwrap();
+    queue.add("a").unwrap();
+    assert_eq!(queue.len(), 1);
+    assert_eq!(workers.each_ref().map(Polled::wakes), [1, 0]);
+    queue.add_after("b", SECOND).unwrap();
+    queue.add_after("c", SECOND).unwrap();
+    assert_eq!(workers.map(|worker| worker.wakes()), [1, 1], "the second sets an alarm for `b`");
+    queue.shut_down();
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_delayed_key_wakes_one_worker_at_its_time() {
     let queue = WorkQueue::new();
     queue.add_after("a", SECOND).unwrap();
