@@ -10,15 +10,20 @@
 //! - `transcript`: requests and answers, made comparable by `normalise`;
 //! - `recording`: the transcripts of the real server, in `tests/recordings`, formatted by `render`;
 //! - [`runner`]: runs a case, and compares or records it; `diff` shows a difference;
-//! - [`roles`]: the initial roles of a real server.
+//! - [`roles`]: the initial roles of a real server;
+//! - [`observed`]: the answers of a real server that unit tests of the embedded one compare with.
 //!
 //! Failovers of real processes:
 //!
 //! - [`replica`]: a replica as a process that can be killed and paused;
 //! - [`failover`]: the objects of the operator `replica`, and what the audit log must show.
+//!
+//! [`mistakes`]: what the compiler says about the likeliest mistakes of users.
 
 pub mod cases;
 pub mod failover;
+pub mod mistakes;
+pub mod observed;
 pub mod replica;
 pub mod roles;
 pub mod runner;

@@ -278,7 +278,7 @@ fn is_uid(text: &str) -> bool {
 
 /// Whether the whole text is a time in UTC, such as `2026-11-15T00:44:37Z`, with or without a
 /// fraction.
-fn is_time(text: &str) -> bool {
+pub(crate) fn is_time(text: &str) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { 'd' } else { c }).collect();
     let fraction = |rest: &str| rest.strip_prefix('.').is_some_and(|f| f.trim_matches('d') == "Z");
     !text.starts_with("2001-")

@@ -341,7 +341,8 @@ impl Script {
     }
 }
 
-async fn exchange(client: &Client, request: &Request) -> Answer {
+/// Sends a request, and returns the whole answer.
+pub(crate) async fn exchange(client: &Client, request: &Request) -> Answer {
     let response = client.send(request.http()).await;
     let (parts, body) = response.expect("the server must answer").into_parts();
     let bytes = body.collect().await.expect("the answer must be complete").to_bytes();

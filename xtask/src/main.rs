@@ -57,7 +57,7 @@ enum Command {
     Test(test::Options),
     /// Compare both API servers with the recordings of the real one.
     Conformance(conformance::Options),
-    /// Record the answers of a real kube-apiserver.
+    /// Make the recordings that tests compare with.
     Record(record::Options),
     /// Check the dependencies: cargo-deny with deny.toml, and the edges between our crates.
     Deps,

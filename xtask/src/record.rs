@@ -1,4 +1,5 @@
-//! Records the answers of a real kube-apiserver, for comparison with the embedded one.
+//! Makes the recordings that tests compare with: the answers of a real kube-apiserver, what
+//! `cargo windlass` writes, and what the compiler says about mistakes.
 //!
 //! Recordings are made only here, never by hand, so that a difference between the servers is a
 //! fact, not an opinion. No test writes one.
@@ -12,7 +13,8 @@ use crate::test;
 /// What to record.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// `cases [CASE]` for the conformance suite, `roles`; `--help` lists all.
+    /// From the real server: `cases [CASE]`, `roles`, `observed`. What `cargo windlass` writes:
+    /// `template`. What the compiler says: `mistakes`.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -22,14 +24,20 @@ pub(crate) struct Options {
     what: Vec<String>,
 }
 
-/// Runs the recorder.
+/// Runs a recorder.
 ///
 /// # Errors
 /// If it fails, or if the control plane's binaries are neither found nor built.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    test::ensure_binaries()?;
-    let mut arguments = vec!["run", "--package", "windlass-tests", "--bin", "record", "--"];
-    arguments.extend(options.what.iter().map(String::as_str));
+    let arguments = if options.what == ["template"] {
+        vec!["run", "--package", "windlass-cli", "--example", "record"]
+    } else {
+        if options.what != ["mistakes"] {
+            test::ensure_binaries()?;
+        }
+        let recorder = ["run", "--package", "windlass-tests", "--bin", "record", "--"];
+        recorder.into_iter().chain(options.what.iter().map(String::as_str)).collect()
+    };
     let command = CommandLine::new("cargo", &arguments);
     println!("==> {command}");
     command.run()?;

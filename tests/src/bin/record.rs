@@ -1,10 +1,13 @@
-//! Records what a real kube-apiserver answers, for `cargo xtask record`. Tests only compare.
+//! Makes recordings, for `cargo xtask record`: mostly of the answers of a real kube-apiserver.
+//! Tests only compare.
 
+use anyhow::Result;
 use clap::Parser;
-use windlass_tests::{cases, roles, runner};
+use kube::Client;
+use windlass_tests::{cases, mistakes, observed, roles, runner};
 use windlass_testserver::ControlPlane;
 
-/// What to record from a real kube-apiserver.
+/// What to record, from a real kube-apiserver unless it says otherwise.
 #[derive(Parser)]
 enum Options {
     /// The cases of the conformance suite, into tests/recordings.
@@ -14,9 +17,13 @@ enum Options {
     },
     /// The roles that the server starts with.
     Roles,
+    /// The files `observed.json` in crates/testenv/apiserver/src.
+    Observed,
+    /// What the compiler says about the mistakes in tests/mistakes; needs no server.
+    Mistakes,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> Result<()> {
     match Options::parse() {
         Options::Cases { filter } => {
             let filter = filter.unwrap_or_default();
@@ -27,13 +34,23 @@ fn main() -> anyhow::Result<()> {
             }
         }
         Options::Roles => {
-            let runtime = tokio::runtime::Runtime::new()?;
-            let roles = runtime.block_on(async {
-                let cluster = ControlPlane::shared().await?;
-                anyhow::Ok(roles::read_from(cluster.client()?).await)
-            })?;
+            let roles = on_real_server(async |client| Ok(roles::read_from(client).await))?;
             std::fs::write(roles::recording(), roles)?;
+        }
+        Options::Observed => on_real_server(observed::record)?,
+        Options::Mistakes => {
+            for mistake in mistakes::all()? {
+                std::fs::write(mistake.recording(), mistake.explanation()?)?;
+            }
         }
     }
     Ok(())
+}
+
+/// Runs `record` with a client of the real server.
+fn on_real_server<T>(record: impl AsyncFnOnce(Client) -> Result<T>) -> Result<T> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let cluster = ControlPlane::shared().await?;
+        record(cluster.client()?).await
+    })
 }

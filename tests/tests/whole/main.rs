@@ -8,4 +8,5 @@ mod failover;
 mod kube_runtime;
 mod kubectl;
 mod kubectl_openapi;
+mod mistakes;
 mod webhook_failures;

@@ -258,8 +258,9 @@ mod tests {
     use super::*;
     use crate::kind::{Rules, Scale};
 
-    /// Returns the recorded answers of kube-apiserver v1.36.3, by path: without resources that this
-    /// server does not have, and with the two custom kinds of [`registry`].
+    /// Returns the answers of kube-apiserver v1.36.3, by path: without resources that this server
+    /// does not have, and with the two custom kinds of [`registry`]. `cargo xtask record observed`
+    /// records them.
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")

@@ -18,7 +18,7 @@
 //! `template-check/` makes it a crate of the workspace, so that it is compiled and tested. A line
 //! `// if deployments services` begins a part that is kept if the new operator owns one of these
 //! kinds, up to the line `// end`. `template-added/` is the recorded output of `new` and then
-//! `add`; it is a crate of the workspace, too.
+//! `add` (`cargo xtask record template`); it is a crate of the workspace, too.
 
 #![forbid(unsafe_code)]
 

@@ -350,7 +350,8 @@ mod tests {
     use crate::kinds::Registry;
     use crate::kinds::registry::Resource;
 
-    /// Objects that were sent to kube-apiserver v1.36.3 with `dryRun=All`, and its answers.
+    /// Objects that were sent to kube-apiserver v1.36.3 with `dryRun=All`, and its answers, which
+    /// `cargo xtask record observed` records.
     fn observed() -> Vec<Value> {
         serde_json::from_str(include_str!("defaults/observed.json"))
             .expect("the observations must be JSON")

@@ -203,7 +203,7 @@ mod tests {
     use crate::kinds::{Registry, default_builtin};
 
     /// Objects that were sent to kube-apiserver v1.36.3, and the causes with which it rejected
-    /// them.
+    /// them, which `cargo xtask record observed` records.
     fn observed() -> Vec<Value> {
         serde_json::from_str(include_str!("validate/observed.json"))
             .expect("the observations must be JSON")

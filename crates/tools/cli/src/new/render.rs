@@ -162,9 +162,6 @@ fn has_any(has: &[&str], words: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
 
     fn names(kind: &str) -> Names {
@@ -273,27 +270,5 @@ mod tests {
                 assert!(!text.lines().any(|line| marker(line).is_some()), "{path}");
             }
         }
-    }
-
-    /// All files in one text, before rustfmt.
-    #[test]
-    fn blog_operator_is_as_recorded() {
-        let owns = ["configmaps"];
-        let names = names("BlogPost").owns(&owns).windlass("/home/you/windlass");
-        let files = render(&[Part::Operator, Part::Kind], &owns, &names);
-        let shown = files.iter().map(|(path, text)| format!("==> {path} <==\n{text}"));
-        let shown = shown.collect::<Vec<_>>().join("\n");
-        let recording =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/blog-operator.txt");
-        if std::env::var_os("WINDLASS_RECORD").is_some() {
-            fs::write(&recording, &shown).expect("the recording must be writable");
-        }
-        let recorded = fs::read_to_string(&recording).expect("a recording");
-        let differing = shown.lines().zip(recorded.lines()).find(|(now, then)| now != then);
-        assert!(
-            shown == recorded,
-            "the first line that differs: {differing:?}. If this is as it should be: \
-             WINDLASS_RECORD=1 cargo test -p windlass-cli --lib recorded"
-        );
     }
 }

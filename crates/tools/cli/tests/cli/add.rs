@@ -1,26 +1,17 @@
 //! `cargo windlass add` as a program: its changes, and its refusals.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// The recorded additions, in order.
-const ADDED: [&[&str]; 4] = [
-    &["kind", "Customer", "--owns", "serviceaccounts"],
-    &["webhook", "Shop", "--validate", "--default"],
-    &["version", "Shop", "v1beta1"],
-    &["version", "Shop", "v2"],
-];
+use crate::recorded::{self, FOLDERS, Files};
 
-/// The program as cargo calls it, in a folder.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cargo-windlass");
+
 fn windlass(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
-    command.arg("windlass").args(arguments).current_dir(folder).stdin(Stdio::null());
-    command.output().expect("the program must start")
+    recorded::windlass(Path::new(PROGRAM), folder, arguments)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -30,10 +21,7 @@ fn text(bytes: &[u8]) -> String {
 /// Creates an operator.
 fn shop() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
-    let output =
-        windlass(folder.path(), &["new", "shop-operator", "--owns", "configmaps,services"]);
-    assert!(output.status.success(), "{output:?}");
-    let operator = folder.path().join("shop-operator");
+    let operator = recorded::new_shop(Path::new(PROGRAM), folder.path());
     (folder, operator)
 }
 
@@ -53,61 +41,22 @@ fn refused(operator: &Path, what: &[&str]) -> String {
     text(&output.stderr)
 }
 
-/// Returns the files in the folders of an operator, with their texts.
-fn files(operator: &Path) -> BTreeMap<PathBuf, String> {
-    fn collect(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                collect(root, &path, found);
-            } else {
-                let relative = path.strip_prefix(root).expect("it is below").to_owned();
-                found.insert(relative, fs::read_to_string(&path).expect("text"));
-            }
-        }
-    }
-    let mut found = BTreeMap::new();
-    for folder in ["src", "tests", "deploy"] {
-        collect(operator, &operator.join(folder), &mut found);
-    }
-    found
+fn files(operator: &Path) -> Files {
+    recorded::files(operator, &FOLDERS)
 }
 
 /// The recording is a crate of the workspace, so that its tests run, too.
 #[test]
 fn operator_with_everything_added_is_as_recorded() {
-    let mut rustfmt = Command::new("rustfmt");
-    if !rustfmt.arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: the recording is formatted, and there is no rustfmt");
-        return;
-    }
-    let (_folder, operator) = shop();
-    let mut said = String::new();
-    for what in ADDED {
-        let (what, told) = (what.join(" "), add(&operator, what));
-        let _ = writeln!(said, "$ cargo windlass add {what}\n{told}");
-    }
-    let mut made = files(&operator);
-    made.insert(PathBuf::from("said.txt"), said);
+    let made = recorded::shop_with_everything(Path::new(PROGRAM));
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("template-added");
-    if std::env::var_os("WINDLASS_RECORD").is_some() {
-        for folder in ["src", "tests", "deploy"] {
-            drop(fs::remove_dir_all(recording.join(folder)));
-        }
-        for (path, text) in &made {
-            let path = recording.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, text).expect("the recording must be writable");
-        }
-    }
     let mut recorded = files(&recording);
     let said = fs::read_to_string(recording.join("said.txt")).expect("a recording");
     recorded.insert(PathBuf::from("said.txt"), said);
     for (path, text) in &made {
         assert!(
             recorded.get(path) == Some(text),
-            "{} differs. If this is as it should be: \
-             WINDLASS_RECORD=1 cargo test -p windlass-cli --test cli add::",
+            "{} differs. If this is as it should be: cargo xtask record template",
             path.display()
         );
     }
@@ -264,7 +213,7 @@ fn plural_and_package_are_those_that_the_operator_says() {
 #[test]
 fn missing_rustfmt_is_named() {
     let (_folder, operator) = shop();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
+    let mut command = Command::new(PROGRAM);
     command.args(["windlass", "add", "kind", "Customer"]).current_dir(&operator);
     let output = command.env("CARGO", "false").output().expect("the program must start");
     let said = text(&output.stdout);

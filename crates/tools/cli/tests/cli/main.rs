@@ -7,3 +7,4 @@ mod new;
 mod operator;
 mod rbac;
 mod rbac_write;
+mod recorded;

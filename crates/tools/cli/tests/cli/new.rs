@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Runs the program as cargo calls it, in a folder, without a terminal.
+use crate::recorded;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cargo-windlass");
+
 fn windlass(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
-    command.arg("windlass").args(arguments).current_dir(folder).stdin(Stdio::null());
-    command.output().expect("the program must start")
+    recorded::windlass(Path::new(PROGRAM), folder, arguments)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -54,6 +55,20 @@ fn operator_is_written_with_the_defaults_and_the_next_steps_are_shown() {
         assert!(operator.join(path).is_file(), "{path}");
     }
     assert!(!operator.join("src/shop/children/stateful_set.rs").exists());
+}
+
+#[test]
+fn blog_operator_is_as_recorded() {
+    let recording =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/blog-operator.txt");
+    let recorded = fs::read_to_string(&recording).expect("a recording");
+    let made = recorded::blog(Path::new(PROGRAM));
+    let differing = made.lines().zip(recorded.lines()).find(|(now, then)| now != then);
+    assert!(
+        made == recorded,
+        "the first line that differs: {differing:?}. If this is as it should be: cargo xtask record \
+         template"
+    );
 }
 
 #[test]

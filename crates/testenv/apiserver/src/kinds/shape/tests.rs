@@ -1,4 +1,5 @@
-//! Decoding of built-in kinds, compared with recordings of a real server.
+//! Decoding of built-in kinds, compared with recordings of a real server (`cargo xtask record
+//! observed`).
 
 use proptest::prelude::*;
 use serde::Deserialize;

@@ -1,9 +1,9 @@
-//! Something is held while waiting that must not move to another thread.
+// Something is held while waiting that must not move to another thread.
 
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Action, RunContext, Error, Reconcile};
+use windlass::reconciler::{Action, RunContext, Error, Reconcile};
 
 struct Counter(Mutex<u64>);
 

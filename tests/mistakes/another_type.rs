@@ -1,10 +1,10 @@
-//! The reconciler is one of another type.
+// The reconciler is one of another type.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, RunContext, Controller, Error, Reconcile, Watch};
+use windlass::informer::SharedInformerFactory;
+use windlass::reconciler::{Action, RunContext, Controller, Error, Reconcile, Watch};
 
 struct Rotate;
 

@@ -1,7 +1,7 @@
-//! The object is taken by reference, as controllers elsewhere have it.
+// The object is taken by reference, as controllers elsewhere have it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Action, RunContext, Error, Reconcile};
+use windlass::reconciler::{Action, RunContext, Error, Reconcile};
 
 struct Copy;
 

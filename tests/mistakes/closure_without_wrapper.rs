@@ -1,10 +1,10 @@
-//! A closure is given to the builder as it is.
+// A closure is given to the builder as it is.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Controller, Error, RunContext, Watch};
+use windlass::informer::SharedInformerFactory;
+use windlass::reconciler::{Action, Controller, Error, RunContext, Watch};
 
 async fn reconcile(_: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
     Ok(Action::Done)

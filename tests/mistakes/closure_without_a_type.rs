@@ -1,8 +1,8 @@
-//! The closure does not say what its object is.
+// The closure does not say what its object is.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Controller, Watch, reconcile_fn};
+use windlass::informer::SharedInformerFactory;
+use windlass::reconciler::{Action, Controller, Watch, reconcile_fn};
 
 fn build(factory: &SharedInformerFactory) {
     let reconciler = reconcile_fn(async |object, cx| {

@@ -1,10 +1,10 @@
-//! A closure holds something while waiting that must not move to another thread.
+// A closure holds something while waiting that must not move to another thread.
 
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Controller, Watch, reconcile_fn};
+use windlass::informer::SharedInformerFactory;
+use windlass::reconciler::{Action, Controller, Watch, reconcile_fn};
 
 fn build(factory: &SharedInformerFactory) {
     let count = Arc::new(Mutex::new(0));

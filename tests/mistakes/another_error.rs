@@ -1,9 +1,9 @@
-//! The reconciler returns an error of its own.
+// The reconciler returns an error of its own.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Action, RunContext, Reconcile};
+use windlass::reconciler::{Action, RunContext, Reconcile};
 
 struct Copy;
 

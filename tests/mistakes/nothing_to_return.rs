@@ -1,9 +1,9 @@
-//! The reconciler ends without saying what is to follow.
+// The reconciler ends without saying what is to follow.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{RunContext, Error, Reconcile};
+use windlass::reconciler::{RunContext, Error, Reconcile};
 
 struct Copy;
 
