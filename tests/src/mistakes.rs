@@ -132,7 +132,7 @@ fn library() -> Result<PathBuf> {
     let folder = folder.context("the program must be in a target folder")?;
     let is_library = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libwindlass_tests-") && name.ends_with(".rlib")
+        name.strip_prefix("libwindlass_tests-").is_some_and(|rest| rest.ends_with("rlib"))
     };
     let entries = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
     let paths = entries.into_iter().map(|entry| entry.path()).filter(is_library);
