@@ -106,6 +106,6 @@ fn verb_that_is_taken_away_fails_the_check_and_the_write_is_named() {
     let start = "+ patch deployments.apps is missing: controller website wrote `patch \
                  deployments.apps ";
     assert!(shown.starts_with(start), "{shown}");
-    assert!(shown.contains(" (in test reconcile "), "{shown}");
+    assert!(shown.contains(" (in test operator reconcile::"), "{shown}");
     assert_eq!(shown.lines().count(), 1, "{shown}");
 }
