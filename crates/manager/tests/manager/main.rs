@@ -12,7 +12,6 @@ mod http_listen;
 mod manager;
 mod metrics;
 mod metrics_compare;
-mod otel;
 mod plan;
 mod rights;
 mod story;

@@ -1,5 +1,6 @@
 //! What a collector gets: the spans of runs, and the links between them. The collector is an HTTP
-//! server in the test that decodes OTLP.
+//! server in the test that decodes OTLP. This is a program of its own, because it installs the
+//! subscriber of its process.
 #![cfg(feature = "otel")]
 
 use std::convert::Infallible;
