@@ -95,7 +95,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 fn files() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl/files")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whole/kubectl/files")
 }
 
 fn copy_folder(from: &Path, to: &Path) {
