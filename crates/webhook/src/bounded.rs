@@ -5,8 +5,8 @@
 //! grows. An entry of a map counts as a part of a node, of which the first takes a whole one.
 //! Texts and the nodes of raw values count elsewhere, as a copy of the raw value.
 //!
-//! What serde buffers first, for `#[serde(flatten)]` and enums without a tag of their own, counts as
-//! the buffer and not as the type that it becomes.
+//! What serde buffers first, for `#[serde(flatten)]` and enums without a tag of their own, counts
+//! as the buffer and not as the type that it becomes.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -73,8 +73,8 @@
 //!   not give it to another task or thread, where even to drop it can end the process. What is
 //!   deeper is refused whatever the failure policy says.
 //! - **Bounded.** Bodies, times and warnings have the bounds of the API server. The memory of all
-//!   requests under way has a bound: it is estimated before their bodies are decoded, and counted as
-//!   the types of handlers are. Log lines that clients cause come [once a minute](LogLimit).
+//!   requests under way has a bound: it is estimated before their bodies are decoded, and counted
+//!   as the types of handlers are. Log lines that clients cause come [once a minute](LogLimit).
 //!   Connections are bounded by whoever serves the router.
 //! - **Discreet.** No log line, span, error or `Debug` output of this crate shows what an object
 //!   contains. A [`FieldError`] shows the value that it is about, to the person who sent it.

@@ -5,8 +5,8 @@
 //! message to the person who is waiting. Otherwise the status says what is wrong.
 //!
 //! A review of a deeply nested object is handled from its first byte to its last on a thread with a
-//! large stack: `windlass_nesting` says why. If no such thread can be started, the answer is still a
-//! review; it refuses the request whatever the failure policy says. Otherwise somebody could get
+//! large stack: `windlass_nesting` says why. If no such thread can be started, the answer is still
+//! a review; it refuses the request whatever the failure policy says. Otherwise somebody could get
 //! past a webhook that may be ignored by nesting an object deeply enough.
 
 pub(crate) mod admission;

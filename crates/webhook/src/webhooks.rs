@@ -54,8 +54,8 @@ const CONVERSION_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ADMISSION_MEMORY_MAX: usize = 320 * 1024 * 1024;
 
 /// How much memory all conversions may take together: the text of the largest review, twice that of
-/// its answer, and one of its objects. They have their own, so that lists in another version hold up
-/// no writes.
+/// its answer, and one of its objects. They have their own, so that lists in another version hold
+/// up no writes.
 const CONVERSION_MEMORY_MAX: usize = 256 * 1024 * 1024;
 
 impl Webhooks {
@@ -123,8 +123,8 @@ impl Webhooks {
 
     /// How much memory all admission reviews that are handled at once may take, as it is estimated
     /// from their texts and counted as types are decoded. Default: 320 MiB. What is beyond it is
-    /// refused with the status 429, after which the API server tries again. A review that could never be handled is denied, also if
-    /// failures are ignored.
+    /// refused with the status 429, after which the API server tries again. A review that could
+    /// never be handled is denied, also if failures are ignored.
     pub fn admission_memory_max(mut self, bytes: usize) -> Self {
         self.admission_memory_max = Some(bytes);
         self
@@ -132,8 +132,8 @@ impl Webhooks {
 
     /// How much memory all conversion reviews that are handled at once may take, as it is estimated
     /// from their texts and counted as types are decoded. Default: 256 MiB. Objects are decoded one
-    /// after the other. What is beyond it is refused with the status 429, after which the API server
-    /// tries again.
+    /// after the other. What is beyond it is refused with the status 429, after which the API
+    /// server tries again.
     pub fn conversion_memory_max(mut self, bytes: usize) -> Self {
         self.conversion_memory_max = Some(bytes);
         self

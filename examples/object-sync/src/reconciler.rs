@@ -97,8 +97,8 @@ impl Finalize<ResourceSync> for Syncs {
 }
 
 impl Syncs {
-    /// Makes the target as it should be, and deletes one that the sync had before. The sync is as it
-    /// is after the target was noted.
+    /// Makes the target as it should be, and deletes one that the sync had before. The sync is as
+    /// it is after the target was noted.
     async fn make_target(
         &self,
         sync: &mut Arc<ResourceSync>,

@@ -1,4 +1,4 @@
-//! The tests of the cache that need only its public interface, in one program: one crate to link.
+//! Tests of the cache by its public interface. One program, because each links everything again.
 
 mod common;
 mod head_parse;

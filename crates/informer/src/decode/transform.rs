@@ -37,8 +37,8 @@ impl Transform {
         &self.name
     }
 
-    /// The changed object, or why there is none. The caller must not cache such an object unchanged,
-    /// because it may contain what the transform removes.
+    /// The changed object, or why there is none. The caller must not cache such an object
+    /// unchanged, because it may contain what the transform removes.
     pub(crate) fn apply(&self, object: &[u8]) -> Result<Box<[u8]>, &'static str> {
         let changed = || {
             let mut value = windlass_nesting::from_slice::<Value>(object).ok()?;

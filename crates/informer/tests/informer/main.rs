@@ -1,4 +1,4 @@
-//! The tests of the informer that need only its public interface, in one program: one crate to link.
+//! Tests of informers by their public interface. One program, because each links everything again.
 
 mod both_servers;
 mod client_metrics;

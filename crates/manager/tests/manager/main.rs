@@ -1,4 +1,4 @@
-//! The tests of the manager that need only its public interface, in one program: one crate to link.
+//! Tests of the manager by its public interface. One program, because each links everything again.
 
 mod clear_errors;
 mod dashboard;

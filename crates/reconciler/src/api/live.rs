@@ -134,8 +134,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     ///
     /// # Errors
     /// Returns the error of the server, or an error that names an object that cannot be decoded, or
-    /// of which `T` has more than 100 nested levels. If the list takes so long that the server has forgotten its
-    /// version, that is a 410, and the list has to be started again.
+    /// of which `T` has more than 100 nested levels. If the list takes so long that the server has
+    /// forgotten its version, that is a 410, and the list has to be started again.
     pub async fn list(
         self,
         namespace: Option<&str>,

@@ -39,8 +39,8 @@ use super::{Effect, PlannedWrite};
 /// - After each dry run it checks that the server has stored nothing. If the server has ignored
 ///   `dryRun`, the write fails with [`DryRunIgnored`], and every later one, too: see
 ///   [`ignored`](Self::ignored).
-/// - If the answer to a dry run is lost, or is an error of the server (5xx), it looks at the object.
-///   If that is not as it was, or cannot be read, this counts as ignored, too.
+/// - If the answer to a dry run is lost, or is an error of the server (5xx), it looks at the
+///   object. If that is not as it was, or cannot be read, this counts as ignored, too.
 ///
 /// The client must not repeat writes by itself, as kube's own does after a 503 or a 504
 /// (`Config::default_retry`): a write that is made twice changes nothing the second time, which is

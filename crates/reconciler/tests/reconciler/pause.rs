@@ -204,8 +204,8 @@ impl Reconcile<ConfigMap> for Names {
     }
 }
 
-/// A controller that ignores what happens to the object `one`. Its handler waits at the object `gate`, and meanwhile the
-/// notices of each other object merge.
+/// A controller that ignores what happens to the object `one`. Its handler waits at the object
+/// `gate`, and meanwhile the notices of each other object merge.
 struct HeldUp {
     running: Running,
     client: Client,

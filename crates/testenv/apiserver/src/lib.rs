@@ -33,9 +33,9 @@
 //! # Features
 //!
 //! `kubectl`, on by default: tables, `OpenAPI` documents and strategic merge patches, which only
-//! kubectl asks for. Without it a table is refused as an unknown media type is, `/openapi` is a 404,
-//! and a strategic merge patch is a 415. `program`, on by default: the program of the same name, and
-//! the module `program`. Libraries turn both off.
+//! kubectl asks for. Without it a table is refused as an unknown media type is, `/openapi` is a
+//! 404, and a strategic merge patch is a 415. `program`, on by default: the program of the same
+//! name, and the module `program`. Libraries turn both off.
 //!
 //! # Determinism
 //!

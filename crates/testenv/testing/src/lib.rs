@@ -91,9 +91,9 @@
 //! `k8s-openapi` such as `latest`. This crate enables `tokio`'s feature `test-util`, so it belongs
 //! to the `dev-dependencies`.
 //!
-//! Reading order of the source: `test_cluster`, `twins`, `run`, `part` and `running`, `quiet` and `caches`,
-//! `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`,
-//! `recording`.
+//! Reading order of the source: `test_cluster`, `twins`, `run`, `part` and `running`, `quiet` and
+//! `caches`, `objects`, `expect`, `foreground`, `diff`, `events`, `writes`, `manifests`, `clock`,
+//! `report`, `recording`.
 
 #![forbid(unsafe_code)]
 

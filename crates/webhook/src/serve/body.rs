@@ -3,8 +3,8 @@
 //! Whoever reaches the port may send bodies, and a review is parsed before anything about it is
 //! known. So the memory of all of them together is bounded. Bytes are counted as they arrive, and
 //! not as they are announced: a client that sends nothing takes nothing. What a text takes when it
-//! is decoded is counted before that. When a request has been handled, only its answer counts, until
-//! it has been sent.
+//! is decoded is counted before that. When a request has been handled, only its answer counts,
+//! until it has been sent.
 //!
 //! When there is no room, the oldest body that is not complete, or answer that is not sent, makes
 //! room: a client that is slow to write or to read keeps out nobody. If requests that are handled

@@ -1,8 +1,8 @@
 //! The memory that a request takes while it is handled.
 //!
-//! What a text takes as a [`Value`](serde_json::Value) is known before it is decoded. What the types
-//! of a handler or converter take is not: `{}` may become a struct of kilobytes. So it is counted as
-//! they are decoded, and before they are written.
+//! What a text takes as a [`Value`](serde_json::Value) is known before it is decoded. What the
+//! types of a handler or converter take is not: `{}` may become a struct of kilobytes. So it is
+//! counted as they are decoded, and before they are written.
 
 use super::body::{Counted, Shortage};
 

@@ -1,4 +1,5 @@
-//! The tests of the operator that need only its public interface, in one program: one crate to link.
+//! The tests of the operator that need only its public interface, in one program: one crate to
+//! link.
 
 mod both_clusters;
 mod common;

@@ -1,5 +1,5 @@
-//! Draws the pictures in `docs/dashboard`, which the README and the guide show. The tests draw every
-//! view in all sizes and colour schemes, into their `target/pictures`.
+//! Draws the pictures in `docs/dashboard`, which the README and the guide show. The tests draw
+//! every view in all sizes and colour schemes, into their `target/pictures`.
 
 use std::path::Path;
 use std::time::Duration;

@@ -58,8 +58,8 @@ pub(crate) struct Access<'a> {
     pub(crate) options: WriteOptions<'a>,
 }
 
-/// A page of a list. Its items stay text: one of them may be nested more deeply than can be decoded,
-/// and the others are to be found all the same.
+/// A page of a list. Its items stay text: one of them may be nested more deeply than can be
+/// decoded, and the others are to be found all the same.
 #[derive(Deserialize)]
 struct Page<'a> {
     metadata: Option<PageMetadata>,

@@ -2,8 +2,8 @@
 //!
 //! - One that ignores a selector sends all objects. A reconciler may delete what it has selected,
 //!   so objects that are surely not selected are dropped here.
-//! - One that ignores `continue` sends objects again that it has sent before, or empty pages without
-//!   end. It is asked for everything at once.
+//! - One that ignores `continue` sends objects again that it has sent before, or empty pages
+//!   without end. It is asked for everything at once.
 //! - One that ignores `limit` sends everything at once, which is as good.
 
 use std::collections::BTreeSet;

@@ -81,9 +81,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// an old version that fails for ever does not hide it. If that works, the update is repeated
     /// for some minutes only, for what the old version led to.
     ///
-    /// Two errors are final, and logged: a [terminal](Error::terminal) one, for an update if the new
-    /// version alone leads to one, too, and that the changed object itself does not decode. What comes after that is mapped with the last version that
-    /// did. The closure is cloned for every call.
+    /// Two errors are final, and logged: a [terminal](Error::terminal) one, for an update if the
+    /// new version alone leads to one, too, and that the changed object itself does not decode.
+    /// What comes after that is mapped with the last version that did. The closure is cloned for
+    /// every call.
     pub fn watches_changes<T, F, R, I>(mut self, watch: Watch<T>, map: F) -> Self
     where
         T: ObjectType,

@@ -21,8 +21,8 @@
 //!
 //! So a key has at most one event of an object that exists, and the deletions of its predecessors.
 //! Their number is bounded for all keys together, because names that come and go are not: beyond
-//! [`PAST_MAX`], a deletion that cannot be mapped at once is dropped. One that was not tried yet has
-//! as many places again, which are free as long as somebody takes what is due.
+//! [`PAST_MAX`], a deletion that cannot be mapped at once is dropped. One that was not tried yet
+//! has as many places again, which are free as long as somebody takes what is due.
 //!
 //! If the mapper fails for an update, but maps its new version alone, the update stays for what the
 //! old version led to. It merges with nothing, so the next update begins with the version that was

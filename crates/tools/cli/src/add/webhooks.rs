@@ -14,8 +14,8 @@ pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
 /// The file with all webhooks.
 pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 
-/// The memory limit of a new operator in `deploy/operator.yaml`, and that of one with webhooks, whose
-/// reviews may take as much as the defaults of `Webhooks` let them.
+/// The memory limit of a new operator in `deploy/operator.yaml`, and that of one with webhooks,
+/// whose reviews may take as much as the defaults of `Webhooks` let them.
 const MEMORY: &str = "memory: 128Mi";
 const WEBHOOKS_MEMORY: &str = "\
 # 320 MiB for admission reviews, 256 MiB for conversions, and 128 MiB for the rest.

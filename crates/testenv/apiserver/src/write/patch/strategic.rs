@@ -9,9 +9,9 @@
 //! - `$retainKeys`: the members that a map may keep.
 //!
 //! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`place`] says
-//! how fields merge. [`golang`] formats values as Go does, because errors quote the patch. Everything works as in apimachinery's
-//! `StrategicMergePatch`, including its oddities: a new item of a list is added unchanged, with its
-//! nulls and directives.
+//! how fields merge. [`golang`] formats values as Go does, because errors quote the patch.
+//! Everything works as in apimachinery's `StrategicMergePatch`, including its oddities: a new item
+//! of a list is added unchanged, with its nulls and directives.
 //!
 //! Applying a patch consumes it, because errors show what is left of it.
 
