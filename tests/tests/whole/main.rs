@@ -1,4 +1,4 @@
-//! The tests of the whole that need only its public interface, in one program: one crate to link.
+//! Tests of the whole through the public interface. One program, because linking takes long.
 
 mod clients_go;
 mod coming_from;

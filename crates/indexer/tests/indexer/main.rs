@@ -1,4 +1,4 @@
-//! Tests of the cache by its public interface. One program, because each links everything again.
+//! Tests of the cache through the public interface. One program, because linking takes long.
 
 mod common;
 mod head_parse;

@@ -1,4 +1,4 @@
-//! Tests of informers by their public interface. One program, because each links everything again.
+//! Tests of informers through the public interface. One program, because linking takes long.
 
 mod both_servers;
 mod client_metrics;

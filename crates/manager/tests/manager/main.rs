@@ -1,4 +1,4 @@
-//! Tests of the manager by its public interface. One program, because each links everything again.
+//! Tests of the manager through the public interface. One program, because linking takes long.
 
 mod clear_errors;
 mod dashboard;

@@ -1,5 +1,4 @@
-//! The tests of the reconciler that need only its public interface, in one program: one crate to
-//! link.
+//! Tests of the reconciler through the public interface. One program, because linking takes long.
 
 mod any_error;
 mod attempts;

@@ -1,4 +1,4 @@
-//! The tests of the webhook that need only its public interface, in one program: one crate to link.
+//! Tests of webhooks through the public interface. One program, because linking takes long.
 
 mod certificates;
 mod certificates_secrecy;

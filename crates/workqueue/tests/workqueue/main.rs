@@ -1,4 +1,4 @@
-//! The tests of the queue that need only its public interface, in one program: one crate to link.
+//! Tests of the queue through the public interface. One program, because linking takes long.
 
 mod common;
 mod model;

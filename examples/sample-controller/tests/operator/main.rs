@@ -1,5 +1,4 @@
-//! The tests of the operator that need only its public interface, in one program: one crate to
-//! link.
+//! Tests of the operator through the public interface. One program, because linking takes long.
 
 mod both_clusters;
 mod common;

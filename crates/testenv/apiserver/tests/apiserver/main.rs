@@ -1,5 +1,4 @@
-//! The tests of the apiserver that need only its public interface, in one program: one crate to
-//! link.
+//! Tests of the API server through the public interface. One program, because linking takes long.
 
 mod apply;
 mod depth;

@@ -1,4 +1,4 @@
-//! The tests of the cluster that need only its public interface, in one program: one crate to link.
+//! Tests of the cluster through the public interface. One program, because linking takes long.
 
 mod end_to_end;
 mod program;

@@ -1,5 +1,4 @@
-//! The tests of the testserver that need only its public interface, in one program: one crate to
-//! link.
+//! Tests of the test servers through the public interface. One program, because linking takes long.
 
 mod accounts;
 mod real_cluster;

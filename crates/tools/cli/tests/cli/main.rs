@@ -1,4 +1,4 @@
-//! The tests of the cli that need only its public interface, in one program: one crate to link.
+//! Tests of the command line through the public interface. One program, because linking takes long.
 
 mod add;
 mod crds;
