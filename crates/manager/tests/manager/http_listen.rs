@@ -18,6 +18,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::http::{Listener, Tls};
+use windlass_testserver::Log;
 use windlass_webhook::{Admission, Operation, Validate, Verdict, Webhooks};
 
 use crate::support::tls::{self, issue};
@@ -227,6 +228,7 @@ async fn review(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Res
 
 #[tokio::test]
 async fn thousand_connections_that_are_held_keep_no_probe_and_no_review_from_its_answer() {
+    let log = Log::start();
     let folder = tempfile::tempdir().expect("a folder");
     let certificate = issue(folder.path());
     let tls = Tls::from_folder(folder.path()).await.expect("a certificate");
@@ -243,6 +245,9 @@ async fn thousand_connections_that_are_held_keep_no_probe_and_no_review_from_its
     })
     .await
     .expect("both must be answered");
+    // Without this, connections that ran into their timeouts could have made the room.
+    let closed = log.lines_with("one was closed for another");
+    assert!(closed.len() >= 2, "each listener must say so: {closed:?}");
     plain.stop().await;
     secure.stop().await;
 }
