@@ -174,6 +174,8 @@ pub use history::run_record::{Outcome, Run, RunId};
 pub use objects::any_object::{AnyObject, ObjectRef};
 pub use objects::child_labels::{CONTROLLER_LABEL, children_selector};
 pub use objects::conditions::{ConditionType, set_conditions};
+#[cfg(feature = "schemars")]
+pub use objects::conditions_schema::conditions_schema;
 pub use objects::merge_patch::merge_patch;
 pub use objects::ownership::{
     OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,

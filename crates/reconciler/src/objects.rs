@@ -3,6 +3,8 @@
 pub(crate) mod any_object;
 pub(crate) mod child_labels;
 pub(crate) mod conditions;
+#[cfg(feature = "schemars")]
+pub(crate) mod conditions_schema;
 pub(crate) mod merge_patch;
 pub(crate) mod ownership;
 

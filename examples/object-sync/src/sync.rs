@@ -5,7 +5,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::GroupVersionKind;
 use kube::{CustomResource, ResourceExt as _};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::informer::Resource;
 use windlass::prelude::*;
@@ -86,7 +86,7 @@ pub struct Mapping {
 pub struct ResourceSyncStatus {
     /// `Ready`: the target is as it should be.
     #[serde(default)]
-    #[schemars(schema_with = "conditions")]
+    #[schemars(schema_with = "windlass::reconciler::conditions_schema")]
     pub conditions: Vec<Condition>,
     /// The targets that may have been made, one of each kind. A target is noted before it is made,
     /// and the others are forgotten when they are deleted.
@@ -147,25 +147,4 @@ impl Index for ByReference {
             |name: &str| ObjectKey::namespaced(head.namespace().unwrap_or_default(), name);
         [namespaced(&source), namespaced(&target), ObjectKey::cluster(&source)]
     }
-}
-
-/// The schema of conditions as Kubernetes has it: one of each type, merged by type.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-            "properties": {
-                "type": {"type": "string"},
-                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                "reason": {"type": "string"},
-                "message": {"type": "string"},
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-            },
-        },
-    })
 }

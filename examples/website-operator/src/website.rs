@@ -22,7 +22,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResourceExt as _;
 use kube::core::crd::merge_crds;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::webhook::ClientTarget;
 
@@ -40,7 +40,7 @@ pub struct WebsiteStatus {
     pub available_replicas: i32,
     /// `Ready`: all pods serve it. `Progressing`: pods are being started or replaced.
     #[serde(default)]
-    #[schemars(schema_with = "conditions")]
+    #[schemars(schema_with = "windlass::reconciler::conditions_schema")]
     pub conditions: Vec<Condition>,
 }
 
@@ -57,25 +57,4 @@ pub fn definition() -> CustomResourceDefinition {
     let conversion = serde_json::from_value(crate::webhooks().conversion_of_crd(&service));
     definition.spec.conversion = Some(conversion.expect("a conversion must decode"));
     definition
-}
-
-/// The schema of conditions as Kubernetes has it: one of each type, merged by type.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-            "properties": {
-                "type": {"type": "string"},
-                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                "reason": {"type": "string"},
-                "message": {"type": "string"},
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-            },
-        },
-    })
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ObjectMeta;
 use kube::{CustomResource, CustomResourceExt as _, KubeSchema, ResourceExt as _};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass::manager::{Manager, Options};
@@ -41,16 +41,8 @@ struct WebsiteStatus {
     #[serde(default)]
     available_replicas: i32,
     #[serde(default)]
-    #[schemars(schema_with = "conditions")]
+    #[schemars(schema_with = "windlass::reconciler::conditions_schema")]
     conditions: Vec<Condition>,
-}
-
-/// The server checks no more of conditions than that they are objects.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    })
 }
 
 /// The name, namespace and labels of everything that is made for a Website.

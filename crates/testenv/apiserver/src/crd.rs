@@ -11,6 +11,7 @@ use crate::kinds::by_preference;
 use crate::schema::Schema;
 use crate::table::custom::CustomColumns;
 use crate::webhook::conversion::Conversion;
+use crate::write::condition;
 
 /// Fills in the defaults and the status of a new definition.
 pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {
@@ -181,27 +182,19 @@ fn set_condition(
         "reason": reason,
         "message": message,
     });
-    let conditions = status_mut(crd).entry("conditions").or_insert(Value::Null);
-    if !conditions.is_array() {
-        *conditions = json!([]);
-    }
-    let list = conditions.as_array_mut().expect("conditions were just made a list");
-    match list.iter_mut().find(|held| held["type"] == condition_type) {
-        // `lastTransitionTime` is the time of the last change.
-        Some(held) if same_but_for_time(held, &condition) => {}
-        Some(held) => *held = condition,
-        None => list.push(condition),
-    }
-}
-
-fn same_but_for_time(a: &Value, b: &Value) -> bool {
-    ["status", "reason", "message"].into_iter().all(|field| a[field] == b[field])
+    condition::set(status_value_mut(crd), condition);
 }
 
 fn status_mut(crd: &mut Map<String, Value>) -> &mut Map<String, Value> {
+    let status = status_value_mut(crd);
+    status.as_object_mut().expect("the status is an object")
+}
+
+/// Returns the status, which is an object afterwards.
+fn status_value_mut(crd: &mut Map<String, Value>) -> &mut Value {
     let status = crd.entry("status").or_insert_with(|| json!({}));
     if !status.is_object() {
         *status = json!({});
     }
-    status.as_object_mut().expect("the status was just made an object")
+    status
 }

@@ -8,6 +8,7 @@ mod admit;
 pub(crate) mod apply;
 pub(crate) mod bind;
 mod check;
+pub(crate) mod condition;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;

@@ -70,6 +70,7 @@
 mod addresses;
 mod adoption;
 mod clock;
+mod condition;
 mod deployment;
 mod disruption;
 mod endpoint_slice;

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::condition;
 use super::delete::DeleteOptions;
 use crate::failure::Failure;
 use crate::fields::{is_terminating, text};
@@ -174,13 +175,13 @@ fn note_exhausted(status: &mut Value, now: &str) {
     if let Some(generation) = status.get("observedGeneration").filter(|value| **value != 0) {
         condition["observedGeneration"] = generation.clone();
     }
-    set_condition(status, condition);
+    condition::set(status, condition);
 }
 
 /// Sets the condition on the pod that names the reason for its deletion.
 fn mark(pod: &mut Map<String, Value>, now: &str) {
     let status = pod.entry("status").or_insert_with(|| json!({}));
-    set_condition(
+    condition::set(
         status,
         json!({
             "type": "DisruptionTarget",
@@ -191,23 +192,6 @@ fn mark(pod: &mut Map<String, Value>, now: &str) {
             "message": "Eviction API: evicting",
         }),
     );
-}
-
-/// Sets a condition in a status. The transition time is kept if the condition's status is the same.
-fn set_condition(status: &mut Value, mut condition: Value) {
-    if !status["conditions"].is_array() {
-        status["conditions"] = json!([]);
-    }
-    let Some(conditions) = status["conditions"].as_array_mut() else { return };
-    match conditions.iter_mut().find(|one| one["type"] == condition["type"]) {
-        Some(held) => {
-            if held["status"] == condition["status"] {
-                condition["lastTransitionTime"] = held["lastTransitionTime"].clone();
-            }
-            *held = condition;
-        }
-        None => conditions.push(condition),
-    }
 }
 
 fn number(status: &Value, field: &str) -> i64 {

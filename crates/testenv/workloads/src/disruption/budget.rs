@@ -10,7 +10,8 @@ use kube::ResourceExt as _;
 use serde_json::json;
 use windlass_reconciler::Error;
 
-use crate::clock::{stored, until};
+use crate::clock::until;
+use crate::condition;
 use crate::objects::{
     Amount, Condition, DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, Pod, Round,
 };
@@ -116,7 +117,6 @@ fn still_expected(
     (left, again)
 }
 
-/// The transition time changes only with the status of the condition.
 fn set_condition(
     status: &mut DisruptionBudgetStatus,
     is_allowed: &str,
@@ -124,23 +124,16 @@ fn set_condition(
     message: &str,
     now: Timestamp,
 ) {
-    let position = status.conditions.iter().position(|condition| condition.kind == CONDITION);
-    let old = position.map(|position| status.conditions.remove(position));
-    let since = old
-        .filter(|old| old.status == is_allowed)
-        .and_then(|old| old.last_transition_time)
-        .unwrap_or_else(|| stored(now));
     let generation = status.observed_generation.unwrap_or_default();
     let condition = Condition {
         kind: CONDITION.to_owned(),
         status: is_allowed.to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
-        last_transition_time: Some(since),
         rest: [("observedGeneration".to_owned(), json!(generation))].into_iter().collect(),
         ..Condition::default()
     };
-    status.conditions.insert(position.unwrap_or(status.conditions.len()), condition);
+    condition::set(&mut status.conditions, condition, now);
 }
 
 #[cfg(test)]
@@ -148,6 +141,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::clock::stored;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
         let released = note(&self.job, &mut self.status, &self.pods, verdict);
         if let Some(verdict) = verdict {
             let (interim, _) = verdict.conditions();
-            self.set_condition(interim, verdict);
+            self.set_verdict(interim, verdict);
         }
         self.write().await?;
         for pod in &released {
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             return;
         }
         let (_, last) = verdict.conditions();
-        self.set_condition(last, verdict);
+        self.set_verdict(last, verdict);
         let event = self.cx.event(&self.job);
         if verdict.is_success {
             self.status.completion_time = Some(stored(self.now));
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn set_condition(&mut self, kind: &str, verdict: &Verdict) {
+    fn set_verdict(&mut self, kind: &str, verdict: &Verdict) {
         let Verdict { reason, message, .. } = verdict;
         condition::set(&mut self.status.conditions, kind, true, reason, message, self.now);
     }

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::life::is_restarted;
-use super::running::set_condition;
+use super::running::condition;
 use crate::clock::stored;
+use crate::condition;
 use crate::objects::{Pod, PodStatus};
 use crate::pod::{FAILED, SUCCEEDED, is_deleted};
 
@@ -26,7 +27,7 @@ pub(super) fn status(pod: &Pod, ending: &Result<i32, String>, now: Timestamp) ->
     };
     status.phase = phase;
     for kind in ["Ready", "ContainersReady"] {
-        set_condition(&mut status.conditions, kind, "False", Some(reason), now);
+        condition::set(&mut status.conditions, condition(kind, "False", Some(reason)), now);
     }
     for container in &mut status.container_statuses {
         let ended = terminated(container, code, ending.as_ref().err(), now);

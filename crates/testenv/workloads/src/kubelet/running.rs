@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::stored;
+use crate::condition;
 use crate::objects::{Address, Condition, Pod, PodStatus};
 use crate::pod::RUNNING;
 
@@ -53,35 +54,18 @@ pub(super) fn restarted(pod: &Pod, now: Timestamp) -> PodStatus {
 
 fn all_true(mut conditions: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
     for kind in CONDITIONS {
-        set_condition(&mut conditions, kind, "True", None, now);
+        condition::set(&mut conditions, condition(kind, "True", None), now);
     }
     conditions
 }
 
-/// A condition that already has this status keeps its time.
-pub(super) fn set_condition(
-    conditions: &mut Vec<Condition>,
-    kind: &str,
-    status: &str,
-    reason: Option<&str>,
-    now: Timestamp,
-) {
-    let held = conditions.iter().position(|condition| condition.kind == kind);
-    if held.is_some_and(|at| {
-        conditions[at].status == status && conditions[at].reason.as_deref() == reason
-    }) {
-        return;
-    }
-    let condition = Condition {
+/// A condition of a pod.
+pub(super) fn condition(kind: &str, status: &str, reason: Option<&str>) -> Condition {
+    Condition {
         kind: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.map(str::to_owned),
-        last_transition_time: Some(stored(now)),
         ..Condition::default()
-    };
-    match held {
-        Some(at) => conditions[at] = condition,
-        None => conditions.push(condition),
     }
 }
 

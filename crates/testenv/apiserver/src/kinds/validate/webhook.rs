@@ -6,6 +6,7 @@ use super::values::text;
 use crate::cel::Condition;
 use crate::field_error::FieldError;
 use crate::metadata::names;
+use crate::selector::object;
 
 /// The supported versions of `AdmissionReview`.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -46,7 +47,7 @@ fn webhook(hook: &Value, path: &str, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::invalid(at("timeoutSeconds"), &seconds.into(), detail));
     }
     for field in ["namespaceSelector", "objectSelector"] {
-        selector(&hook[field], &at(field), errors);
+        object::validate(&hook[field], &at(field), errors);
     }
     one_of(hook, "reinvocationPolicy", path, &["IfNeeded", "Never"], errors);
     let client = &hook["clientConfig"];
@@ -171,42 +172,6 @@ fn resources(resources: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     if has("*") && has_plain {
         let detail = "if '*' is present, must not specify other resources without subresources";
         errors.push(FieldError::invalid(path, &resources.into(), detail));
-    }
-}
-
-fn selector(selector: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        let field = format!("{path}.matchLabels");
-        for wrong in names::qualified_name(key) {
-            errors.push(FieldError::invalid_str(field.clone(), key, &wrong));
-        }
-        let value = value.as_str().unwrap_or_default();
-        for wrong in names::label_value(value) {
-            errors.push(FieldError::invalid_str(format!("{field}[{key}]"), value, &wrong));
-        }
-    }
-    for (index, term) in list(selector, "matchExpressions").iter().enumerate() {
-        let at = |field: &str| format!("{path}.matchExpressions[{index}].{field}");
-        let has_values = !list(term, "values").is_empty();
-        match text(term, "operator").unwrap_or_default() {
-            "In" | "NotIn" if !has_values => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(at("values"), detail));
-            }
-            "Exists" | "DoesNotExist" if has_values => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(at("values"), detail));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let detail = "not a valid selector operator";
-                errors.push(FieldError::invalid_str(at("operator"), other, detail));
-            }
-        }
-        let key = text(term, "key").unwrap_or_default();
-        for wrong in names::qualified_name(key) {
-            errors.push(FieldError::invalid_str(at("key"), key, &wrong));
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::pod;
 use super::values::{not_negative, text};
 use crate::field_error::FieldError;
+use crate::selector::object;
 
 /// Validates an object of the kind with that plural. Other kinds have no checks.
 pub(super) fn workload(plural: &str, object: &Value, errors: &mut Vec<FieldError>) {
@@ -41,25 +42,20 @@ fn selected(spec: &Value, name: &str, errors: &mut Vec<FieldError>) {
     let labels = &spec["template"]["metadata"]["labels"];
     match spec.get("selector") {
         None => mismatch(labels, errors),
-        Some(selector) => match parse(selector, errors) {
-            None => {
-                errors.push(FieldError::invalid(
-                    "spec.selector",
-                    selector,
-                    "invalid label selector",
-                ));
+        Some(selector) => {
+            let before = errors.len();
+            object::validate(selector, "spec.selector", errors);
+            let invalid = |detail: &str| FieldError::invalid("spec.selector", selector, detail);
+            if errors.len() > before {
+                errors.push(invalid("invalid label selector"));
                 return;
             }
-            Some(requirements) if requirements.is_empty() => {
-                let detail = format!("empty selector is invalid for {name}");
-                errors.push(FieldError::invalid("spec.selector", selector, &detail));
+            if object::is_empty(selector) {
+                errors.push(invalid(&format!("empty selector is invalid for {name}")));
+            } else if !object::selects(selector, labels) {
+                mismatch(labels, errors);
             }
-            Some(requirements) => {
-                if !requirements.iter().all(|requirement| requirement.holds(labels)) {
-                    mismatch(labels, errors);
-                }
-            }
-        },
+        }
     }
     template_of_always(&spec["template"], errors);
 }
@@ -139,84 +135,4 @@ fn job_template(template: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn mismatch(labels: &Value, errors: &mut Vec<FieldError>) {
     let detail = "`selector` does not match template `labels`";
     errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
-}
-
-/// One condition of a label selector.
-enum Requirement<'a> {
-    /// The label has one of these values.
-    In(&'a str, Vec<&'a str>),
-    /// The label has none of these values, or is not there.
-    NotIn(&'a str, Vec<&'a str>),
-    /// The label is there.
-    Exists(&'a str),
-    /// The label is not there.
-    DoesNotExist(&'a str),
-}
-
-impl Requirement<'_> {
-    /// Whether the labels meet the requirement.
-    fn holds(&self, labels: &Value) -> bool {
-        let label = |key: &str| labels.get(key).and_then(Value::as_str);
-        match self {
-            Self::In(key, values) => label(key).is_some_and(|value| values.contains(&value)),
-            Self::NotIn(key, values) => label(key).is_none_or(|value| !values.contains(&value)),
-            Self::Exists(key) => label(key).is_some(),
-            Self::DoesNotExist(key) => label(key).is_none(),
-        }
-    }
-}
-
-/// Parses a label selector. Adds its errors and returns `None` if it is invalid.
-fn parse<'a>(selector: &'a Value, errors: &mut Vec<FieldError>) -> Option<Vec<Requirement<'a>>> {
-    let labels = selector.get("matchLabels").and_then(Value::as_object);
-    let mut requirements: Vec<Requirement<'_>> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| Requirement::In(key, value.as_str().into_iter().collect()))
-        .collect();
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    let before = errors.len();
-    for (index, expression) in expressions.into_iter().flatten().enumerate() {
-        let path = format!("spec.selector.matchExpressions[{index}]");
-        requirements.extend(requirement(expression, &path, errors));
-    }
-    (errors.len() == before).then_some(requirements)
-}
-
-/// Parses one expression of a label selector. Adds its error and returns `None` if it is invalid.
-fn requirement<'a>(
-    expression: &'a Value,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) -> Option<Requirement<'a>> {
-    let key = text(expression, "key").unwrap_or_default();
-    let values: Vec<&str> = expression
-        .get("values")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let operator = text(expression, "operator").unwrap_or_default();
-    match (operator, values.is_empty()) {
-        ("In", false) => Some(Requirement::In(key, values)),
-        ("NotIn", false) => Some(Requirement::NotIn(key, values)),
-        ("Exists", true) => Some(Requirement::Exists(key)),
-        ("DoesNotExist", true) => Some(Requirement::DoesNotExist(key)),
-        ("In" | "NotIn", true) => {
-            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(FieldError::required(format!("{path}.values"), detail));
-            None
-        }
-        ("Exists" | "DoesNotExist", false) => {
-            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(format!("{path}.values"), detail));
-            None
-        }
-        _ => {
-            let detail = "not a valid selector operator";
-            errors.push(FieldError::invalid(format!("{path}.operator"), &json!(operator), detail));
-            None
-        }
-    }
 }

@@ -1,5 +1,8 @@
 //! JSON patch (RFC 6902), as lenient as the real server: a missing member can be replaced, equals
 //! null, and is copied as null. The text before the first slash of a path is ignored.
+//!
+//! The crate `json-patch` is not used: it follows the RFC, so it refuses what the real server
+//! accepts, and it has no limit on what `copy` adds to a document.
 
 use serde_json::{Map, Value};
 

@@ -1,0 +1,46 @@
+//! Conditions of pods and disruption budgets. Those of deployments and jobs follow rules of their
+//! own, as upstream's do.
+
+use jiff::Timestamp;
+
+use crate::clock::stored;
+use crate::objects::Condition;
+
+/// Sets a condition. Its transition time is now, or stays if the status is the same.
+pub(crate) fn set(conditions: &mut Vec<Condition>, mut condition: Condition, now: Timestamp) {
+    match conditions.iter_mut().find(|held| held.kind == condition.kind) {
+        Some(held) => {
+            let kept = held.last_transition_time.take().filter(|_| held.status == condition.status);
+            condition.last_transition_time = kept.or_else(|| Some(stored(now)));
+            *held = condition;
+        }
+        None => {
+            condition.last_transition_time = Some(stored(now));
+            conditions.push(condition);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transition_time_changes_with_the_status_only() {
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        let ready = |status: &str, reason: &str| Condition {
+            kind: "Ready".to_owned(),
+            status: status.to_owned(),
+            reason: Some(reason.to_owned()),
+            ..Condition::default()
+        };
+        let mut conditions = Vec::new();
+        set(&mut conditions, ready("True", "A"), at(1));
+        set(&mut conditions, ready("True", "B"), at(2));
+        assert_eq!(conditions[0].last_transition_time, Some(stored(at(1))));
+        assert_eq!(conditions[0].reason.as_deref(), Some("B"));
+        set(&mut conditions, ready("False", "B"), at(3));
+        assert_eq!(conditions[0].last_transition_time, Some(stored(at(3))));
+        assert_eq!(conditions.len(), 1);
+    }
+}
