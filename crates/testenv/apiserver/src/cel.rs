@@ -5,7 +5,7 @@
 //! `binding`), and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `stop`,
 //! `convert`, `format`) on the values of the object (`value`, `identity`, `weight`). The functions
 //! of the Kubernetes libraries come from `kube-cel` (`library`). [`Rules`] is a tree with the same
-//! shape as the schema.
+//! shape as the schema. `crates/testenv/APISERVER.md` says why the rest of `kube-cel` is not used.
 //!
 //! The match conditions of webhooks are compiled and evaluated in the same way (`condition`).
 //!
