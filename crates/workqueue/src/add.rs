@@ -1,10 +1,10 @@
-//! How a key is added: when it shall run, how urgent it is, and why.
+//! How a key is added: when it runs, how urgent it is, and why.
 
 use std::time::Duration;
 
 use crate::priority::Priority;
 
-/// How a key is added: when it shall run, how urgent it is, and what caused it.
+/// How a key is added: when it runs, how urgent it is, and what caused it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,9 +37,10 @@ impl<C> Add<C> {
         Self::when(When::Now)
     }
 
-    /// Run after `delay`, unless something makes the key run earlier. If another add makes the key
-    /// ready, or due earlier, afterwards, the cause is dropped: this timer has not fired. If the
-    /// key already waits for an earlier time, the add is merged into that run with its cause.
+    /// Run after `delay`, unless another add makes the key run earlier. If the key is already
+    /// ready, or if a later add makes it ready or due earlier, this timer never fires and its cause
+    /// is dropped. If the key already waits for an earlier time, the add is merged into that run
+    /// with its cause.
     pub fn after(delay: Duration) -> Self {
         Self::when(When::After(delay))
     }

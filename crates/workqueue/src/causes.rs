@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// How many of the oldest causes are kept.
 const OLDEST_KEPT: usize = 4;
 
-/// How many causes are kept in all: the oldest, and as many of the newest.
+/// The most causes that a run keeps: half of them the oldest, half the newest.
 const KEPT_MAX: usize = 2 * OLDEST_KEPT;
 
 /// The causes of one run, oldest first.
@@ -26,8 +26,8 @@ struct Others<C> {
     omitted: u64,
 }
 
-/// The causes of a run that is under way. They are shared with its lease once somebody asks for
-/// them there.
+/// The causes of a run that is under way. Shared with its lease after the first call of
+/// [`Lease::causes`](crate::Lease::causes).
 #[derive(Debug)]
 pub(crate) enum RunCauses<C> {
     Own(Causes<C>),
@@ -61,6 +61,7 @@ impl<C> Causes<C> {
         }
         let others = self.others.get_or_insert_default();
         let mut left_out = None;
+        // `first` is not in `kept`, so lengths and indexes are one lower.
         if 1 + others.kept.len() == KEPT_MAX {
             left_out = Some(others.kept.remove(OLDEST_KEPT - 1));
             others.omitted += 1;
@@ -80,16 +81,17 @@ impl<C> Causes<C> {
         later.into_kept().filter_map(|cause| self.push(cause)).collect()
     }
 
-    /// A copy of these causes followed by those of `later`. It copies only the causes it keeps.
+    /// A copy of these causes followed by those of `later`. Clones only what it keeps: the queue is
+    /// locked, and a clone must not be dropped there.
     pub(crate) fn join(&self, later: &Self) -> Self
     where
         C: Clone,
     {
         let all: Vec<_> = self.iter().chain(later.iter()).collect();
-        let newest = OLDEST_KEPT.max(all.len().saturating_sub(KEPT_MAX - OLDEST_KEPT));
+        let newest_start = OLDEST_KEPT.max(all.len().saturating_sub(KEPT_MAX - OLDEST_KEPT));
         let oldest = all.iter().take(OLDEST_KEPT);
         let mut joined = Self::default();
-        for &cause in oldest.chain(all.iter().skip(newest)) {
+        for &cause in oldest.chain(all.iter().skip(newest_start)) {
             joined.push(cause.clone());
         }
         let left_out = all.len().saturating_sub(KEPT_MAX) as u64;
@@ -133,7 +135,7 @@ impl<C> RunCauses<C> {
         }
     }
 
-    /// Takes the causes for another run, unless the lease still shares them.
+    /// Takes the causes. Empty if the lease still shares them.
     pub(crate) fn take(&mut self) -> Causes<C> {
         match std::mem::replace(self, Self::Own(Causes::default())) {
             Self::Own(causes) => causes,

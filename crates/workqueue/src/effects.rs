@@ -9,7 +9,7 @@ use crate::time::Time;
 /// What to drop. Declare it before the queue is locked: then it is dropped after unlocking, also if
 /// the operation panics.
 #[derive(Debug)]
-pub(crate) struct Leftovers<K, C> {
+pub(crate) struct Dropped<K, C> {
     /// One operation leaves at most one key.
     pub(crate) key: Option<K>,
     causes: Causes<C>,
@@ -24,7 +24,7 @@ pub(crate) enum Event {
     Finished { started: Time },
 }
 
-impl<K, C> Leftovers<K, C> {
+impl<K, C> Dropped<K, C> {
     /// Adds all causes of a run. Those of one run are moved as they are.
     pub(crate) fn push_causes(&mut self, causes: Causes<C>) {
         let others = std::mem::replace(&mut self.causes, causes);
@@ -32,13 +32,13 @@ impl<K, C> Leftovers<K, C> {
     }
 }
 
-impl<K, C> Extend<C> for Leftovers<K, C> {
+impl<K, C> Extend<C> for Dropped<K, C> {
     fn extend<I: IntoIterator<Item = C>>(&mut self, causes: I) {
         self.more_causes.extend(causes);
     }
 }
 
-impl<K, C> Default for Leftovers<K, C> {
+impl<K, C> Default for Dropped<K, C> {
     fn default() -> Self {
         Self { key: None, causes: Causes::default(), more_causes: Vec::new() }
     }

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a record counts after the end of its window. So a queue with a long backlog, or a run
-/// that takes long, does not lose count of the failures of a key. It is also the time between two
-/// sweeps.
-const IDLE: Duration = Duration::from_hours(1);
+/// How long a failure count is kept after the end of its backoff window, so that a long backlog or
+/// a long run does not lose it. Also the time between two sweeps.
+const RETENTION: Duration = Duration::from_hours(1);
 
 /// Counts the failures of each key, at most one for each window.
 ///
@@ -18,9 +17,9 @@ const IDLE: Duration = Duration::from_hours(1);
 /// same window. So an object that changes all the time is not pushed to the longest backoff by its
 /// own events.
 ///
-/// Unless it is forgotten, a record counts until an hour after the end of its window. Once an hour,
-/// a failure drops all records that no longer count. So no record stays longer than two hours after
-/// its window, as long as keys fail.
+/// Unless it is forgotten, a record counts until an hour after the end of its window. At most once
+/// an hour, a new failure drops all records that no longer count. So no record stays longer than
+/// two hours after its window, as long as keys fail.
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
     records: HashMap<K, Record, foldhash::fast::RandomState>,
@@ -32,12 +31,12 @@ pub(crate) struct Failures<K> {
 struct Record {
     failures: u32,
     window_end: Instant,
-    opened_by: Opener,
+    source: DelaySource,
 }
 
-/// What decided how long a window lasts.
+/// Who decided how long a window lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opener {
+pub(crate) enum DelaySource {
     Limiter,
     /// The caller of `retry_after`. The window applies to that failure alone: if the key fails
     /// earlier for another reason, the limiter decides.
@@ -50,40 +49,41 @@ impl<K: Eq + Hash + Clone> Failures<K> {
     }
 
     /// How long the limiter's window of a key still lasts; `None` if none is open.
-    pub(crate) fn remaining(&self, key: &K, now: Instant) -> Option<Duration> {
+    pub(crate) fn remaining_backoff(&self, key: &K, now: Instant) -> Option<Duration> {
         let record = self.records.get(key)?;
-        let is_open = now < record.window_end && record.opened_by == Opener::Limiter;
+        let is_open = now < record.window_end && record.source == DelaySource::Limiter;
         is_open.then(|| record.window_end - now)
     }
 
-    /// The number of a failure that happens now: in an open window that of the last failure.
-    pub(crate) fn next_number(&self, key: &K, opener: Opener, now: Instant) -> u32 {
+    /// The failure count after a failure now. It does not rise while the window of the last failure
+    /// is open.
+    pub(crate) fn next_count(&self, key: &K, source: DelaySource, now: Instant) -> u32 {
         match self.records.get(key) {
             None => 1,
             Some(record)
                 if now < record.window_end
-                    && (record.opened_by == Opener::Limiter || opener == Opener::Caller) =>
+                    && (record.source == DelaySource::Limiter || source == DelaySource::Caller) =>
             {
                 record.failures
             }
-            Some(record) if record.is_idle(now) => 1,
+            Some(record) if record.is_expired(now) => 1,
             Some(record) => record.failures.saturating_add(1),
         }
     }
 
     /// Records the failures of a key, with a window of `delay` from now. Returns keys that were
     /// forgotten, for the caller to drop.
-    #[must_use = "keys are dropped without a lock"]
+    #[must_use = "drop the keys after unlocking"]
     pub(crate) fn record(
         &mut self,
         key: &K,
         failures: u32,
-        opened_by: Opener,
+        source: DelaySource,
         now: Instant,
         delay: Duration,
     ) -> Vec<K> {
         let swept = self.sweep(now);
-        let record = Record { failures, window_end: now + delay, opened_by };
+        let record = Record { failures, window_end: now + delay, source };
         match self.records.get_mut(key) {
             Some(known) => *known = record,
             None => drop(self.records.insert(key.clone(), record)),
@@ -93,7 +93,7 @@ impl<K: Eq + Hash + Clone> Failures<K> {
 
     /// Forgets the failures of a key. Returns the copy of the key that was kept, for the caller to
     /// drop.
-    #[must_use = "keys are dropped without a lock"]
+    #[must_use = "drop the keys after unlocking"]
     pub(crate) fn forget(&mut self, key: &K) -> Option<K> {
         self.records.remove_entry(key).map(|(key, _)| key)
     }
@@ -104,7 +104,7 @@ impl<K: Eq + Hash + Clone> Failures<K> {
     }
 
     pub(crate) fn count(&self, key: &K, now: Instant) -> u32 {
-        let record = self.records.get(key).filter(|record| !record.is_idle(now));
+        let record = self.records.get(key).filter(|record| !record.is_expired(now));
         record.map_or(0, |record| record.failures)
     }
 
@@ -113,8 +113,8 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         if self.next_sweep.is_some_and(|next_sweep| now < next_sweep) {
             return Vec::new();
         }
-        self.next_sweep = Some(now + IDLE);
-        let idle = self.records.extract_if(|_, record| record.is_idle(now));
+        self.next_sweep = Some(now + RETENTION);
+        let idle = self.records.extract_if(|_, record| record.is_expired(now));
         let swept = idle.map(|(key, _)| key).collect();
         self.records.shrink_to(2 * self.records.len());
         swept
@@ -122,8 +122,8 @@ impl<K: Eq + Hash + Clone> Failures<K> {
 }
 
 impl Record {
-    fn is_idle(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.window_end) >= IDLE
+    fn is_expired(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window_end) >= RETENTION
     }
 }
 
@@ -135,8 +135,8 @@ mod tests {
 
     /// Counts a failure as [`Retries`](crate::retries::Retries) does; returns its number.
     fn fail<K: Eq + Hash + Clone>(failures: &mut Failures<K>, key: &K, now: Instant) -> u32 {
-        let number = failures.next_number(key, Opener::Limiter, now);
-        drop(failures.record(key, number, Opener::Limiter, now, SECOND));
+        let number = failures.next_count(key, DelaySource::Limiter, now);
+        drop(failures.record(key, number, DelaySource::Limiter, now, SECOND));
         number
     }
 
@@ -144,15 +144,15 @@ mod tests {
     fn a_chatty_key_is_counted_once_a_window() {
         let mut failures = Failures::new();
         let start = Instant::now();
-        assert_eq!(failures.remaining(&"key", start), None);
-        drop(failures.record(&"key", 1, Opener::Limiter, start, 8 * SECOND));
+        assert_eq!(failures.remaining_backoff(&"key", start), None);
+        drop(failures.record(&"key", 1, DelaySource::Limiter, start, 8 * SECOND));
         for second in 1..8 {
             let now = start + second * SECOND;
-            assert_eq!(failures.remaining(&"key", now), Some((8 - second) * SECOND));
-            assert_eq!(failures.next_number(&"key", Opener::Limiter, now), 1);
+            assert_eq!(failures.remaining_backoff(&"key", now), Some((8 - second) * SECOND));
+            assert_eq!(failures.next_count(&"key", DelaySource::Limiter, now), 1);
         }
         let end = start + 8 * SECOND;
-        assert_eq!(failures.remaining(&"key", end), None);
+        assert_eq!(failures.remaining_backoff(&"key", end), None);
         assert_eq!(fail(&mut failures, &"key", end), 2);
         assert_eq!(failures.count(&"key", end), 2);
     }
@@ -161,11 +161,15 @@ mod tests {
     fn own_delay_of_a_failure_does_not_bind_another() {
         let mut failures = Failures::new();
         let start = Instant::now();
-        drop(failures.record(&"key", 1, Opener::Caller, start, 3_600 * SECOND));
+        drop(failures.record(&"key", 1, DelaySource::Caller, start, 3_600 * SECOND));
         let soon = start + SECOND;
-        assert_eq!(failures.remaining(&"key", soon), None, "the limiter is asked");
-        assert_eq!(failures.next_number(&"key", Opener::Limiter, soon), 2);
-        assert_eq!(failures.next_number(&"key", Opener::Caller, soon), 1, "the same failure again");
+        assert_eq!(failures.remaining_backoff(&"key", soon), None, "the limiter is asked");
+        assert_eq!(failures.next_count(&"key", DelaySource::Limiter, soon), 2);
+        assert_eq!(
+            failures.next_count(&"key", DelaySource::Caller, soon),
+            1,
+            "the same failure again"
+        );
     }
 
     #[test]
@@ -187,7 +191,7 @@ mod tests {
             fail(&mut failures, &name, start);
         }
         assert_eq!(failures.records.len(), 10_000);
-        fail(&mut failures, &0, start + SECOND + IDLE);
+        fail(&mut failures, &0, start + SECOND + RETENTION);
         assert_eq!(failures.records.len(), 1);
         assert!(failures.records.capacity() < 100);
     }
@@ -198,7 +202,7 @@ mod tests {
         let start = Instant::now();
         fail(&mut failures, &"key", start);
         assert_eq!(fail(&mut failures, &"key", start + SECOND), 2);
-        let later = start + 2 * SECOND + IDLE;
+        let later = start + 2 * SECOND + RETENTION;
         assert_eq!(failures.count(&"key", later), 0, "nobody is told of it any more");
         assert_eq!(fail(&mut failures, &"key", later), 1);
         assert_eq!(failures.count(&"key", later), 1);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::causes::Causes;
-use crate::effects::Leftovers;
+use crate::effects::Dropped;
 use crate::error::{AddError, MAX_DELAY};
 use crate::ledger::Taken;
 use crate::observer::Observer;
@@ -31,12 +31,12 @@ use crate::slots::RunId;
 /// - [`defer`](Self::defer): the key was not processed, and runs again after a given time.
 ///
 /// A lease can be stored, or moved to another task. It keeps the queue alive.
-#[must_use = "a lease that is dropped is done"]
+#[must_use = "dropping a lease ends its run"]
 pub struct Lease<K, C = ()> {
     // Dropped first: the run is done before the copy of the key is dropped, which may panic.
     held: HeldRun<K, C>,
     taken: Taken<K>,
-    /// Taken from the queue when somebody asks for them. `None` if there are none.
+    /// Read from the queue at the first call of `causes`. `None` inside if there are none.
     causes: OnceLock<Option<Arc<Causes<C>>>>,
 }
 
@@ -107,8 +107,8 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
     /// The run failed. Counts a failure of the key, adds it again after the limiter's delay,
     /// which is returned, and ends the lease.
     ///
-    /// If the key failed before and the delay of that failure is not over, because an event ran the
-    /// key early, it is not counted again and waits for the rest of that delay.
+    /// If an event ran the key early, before the delay of its last failure was over, this failure
+    /// is not counted, and the key waits for the rest of that delay.
     ///
     /// The next run has the priority of this one, unless [`set_priority`](Self::set_priority) was
     /// called, and its causes, so that it can still be explained.
@@ -174,8 +174,8 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
         self.schedule_defer(delay)
     }
 
-    /// Does the same as [`defer`](Self::defer), but does not end the lease, as
-    /// [`schedule_retry`](Self::schedule_retry) for [`retry`](Self::retry).
+    /// Does the same as [`defer`](Self::defer), but does not end the lease. See
+    /// [`schedule_retry`](Self::schedule_retry).
     ///
     /// # Errors
     /// As [`defer`](Self::defer).
@@ -184,19 +184,19 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
         self.add_again(delay, true)
     }
 
-    fn add_again(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
+    fn add_again(&mut self, delay: Duration, keeps_causes: bool) -> Result<(), AddError<K>> {
         // Releases the causes, so that the ledger can move them to the next run.
         self.causes = OnceLock::from(None);
         let now = self.shared().clock.now();
         let due = (!delay.is_zero()).then(|| now + delay);
-        let mut left = Leftovers::default();
+        let mut dropped = Dropped::default();
         let mut locked = self.shared().lock();
         if locked.shut_down {
             drop(locked);
             return Err(AddError::ShutDown { key: self.taken.key.clone() });
         }
         let Taken { run, priority, .. } = self.taken;
-        locked.ledger.repeat(run, priority, now, due, keep_causes, &mut left);
+        locked.ledger.add_again(run, priority, now, due, keeps_causes, &mut dropped);
         Ok(())
     }
 
@@ -218,8 +218,8 @@ impl<K, C> Deref for Lease<K, C> {
 
 impl<K, C> Drop for HeldRun<K, C> {
     fn drop(&mut self) {
-        let mut left = Leftovers::default();
-        self.shared.lock().ledger.done(self.run, &mut left);
+        let mut dropped = Dropped::default();
+        self.shared.lock().ledger.done(self.run, &mut dropped);
     }
 }
 

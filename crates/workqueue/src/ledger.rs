@@ -1,16 +1,7 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
-//! ```text
-//!              add_after                    due                      turn, not running
-//!   ─────────▶ waiting ───────────────────────▶ in line ───────────────────────────▶ running
-//!   ─────────────────────────────────────────▶ d ⇄ e ⇄ f                               │
-//!              add                                ▲ │                                  │ done
-//!                                          done,  │ │ turn, but still running          ▼
-//!                                          first  │ ▼                                unknown
-//!                                                parked
-//! ```
-//!
-//! A key that runs may have a next run as well, so its state has two parts:
+//! A key has at most one run under way and at most one next run, so its state has up to two parts.
+//! A ready key is in line or parked. A key with neither run is unknown and has no slot:
 //!
 //! ```text
 //!   state of a key     add                add_after, retry   due                take     done
@@ -27,19 +18,24 @@
 //! before its run is done, it is parked, and goes to the front when the run is done:
 //!
 //! ```text
-//!                  in line      parked   running        with groups: `e` leaves and enters the
-//!   add(e)         d ⇄ e ⇄ f             e              list of its group in the same way, and its
-//!   take → d       e ⇄ f                 e, d           group keeps its turn
-//!   take → f                    e        e, d, f
+//!                  line         parked   running
+//!   (before)       d                     e
+//!   add(e)         d ⇄ e                 e
+//!   add(f)         d ⇄ e ⇄ f             e
+//!   take → d       e ⇄ f                 e, d
+//!   take → f                    e        e, d, f   `e` is first, but still runs: it is parked
 //!   add(g)         g            e        e, d, f
-//!   done(e)        e ⇄ g                 d, f
+//!   done(e)        e ⇄ g                 d, f      `e` goes to the front
 //! ```
+//!
+//! With groups, `e` also leaves and enters the list of its group. A group without keys is dropped.
+//! When `e` comes back to it, its group is the next to have a turn.
 //!
 //! `cancel`, for one key, and `shut_down`, for all keys, end the wait: "waiting" becomes "unknown",
 //! and "running + waiting" becomes "running".
 //!
 //! The ledger is pure and synchronous: no lock, no clock and no task. It calls user code only to
-//! compare and clone keys. Time comes in as an argument. Values to drop go to [`Leftovers`], and
+//! compare and clone keys. Time comes in as an argument. Values to drop go to [`Dropped`], and
 //! events for the observer are kept until they are taken. Invariants:
 //!
 //! - A key has at most one run under way and at most one next run. The next run is due at the
@@ -56,7 +52,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use crate::causes::{Causes, RunCauses};
-use crate::effects::{Event, Leftovers};
+use crate::effects::{Dropped, Event};
 use crate::line::Line;
 use crate::list::End;
 use crate::observer::Load;
@@ -64,21 +60,22 @@ use crate::priority::{Group, Priority};
 use crate::slots::{NextRunState, Number, RunId, Slot, SlotId, Slots};
 use crate::time::Time;
 
-/// How many keys one add, or one step of [`Ledger::take`], may age, and how many it may make ready
-/// because they are due. The next call continues. [`Ledger::take`] takes further steps only while
-/// all keys in line are running. Methods that inspect the queue, cancel or shut down make all due
-/// keys ready under one lock.
+/// Bounds the time under the lock: a call makes at most this many due keys ready, and
+/// [`Ledger::take`] raises at most this many. The next call continues. [`Ledger::take`] repeats
+/// while it finds no key to hand out and more may be due. Methods that inspect the queue, cancel or
+/// shut down make all due keys ready.
 const BATCH: usize = 256;
 
 pub(crate) struct Ledger<K, C> {
     slots: Slots<K, C>,
     line: Line,
-    /// The keys that wait for their time, the earliest first, each with its arrival.
+    /// The keys that wait for their time, the earliest first. Those that are due at the same time
+    /// are in the order in which they were added.
     waiting: BTreeSet<(Time, u64, SlotId)>,
-    last_arrival: u64,
+    last_sequence: u64,
     runs: Slab<ActiveRun<C>>,
-    /// Keys with a ready run, in line or parked, by level.
-    ready: [usize; Priority::ALL.len()],
+    /// How many keys are ready, in line or parked, at each level.
+    ready_by_level: [usize; Priority::ALL.len()],
     /// How long a key stays at one level before it moves up.
     aging: Duration,
     /// Whether there is an observer that wants events.
@@ -103,8 +100,9 @@ pub(crate) struct AddRequest<K, C> {
     /// When the key is due. `None` means as soon as a worker is free.
     pub(crate) due: Option<Time>,
     pub(crate) cause: Option<C>,
-    /// Whether the cause is a timer: it is dropped if the key runs before `due`.
-    pub(crate) is_timer: bool,
+    /// Whether the cause counts only if the key waits until `due`. The cause of a retry has
+    /// happened already.
+    pub(crate) cause_needs_due: bool,
 }
 
 /// A run that was handed out.
@@ -123,9 +121,9 @@ impl<K, C> Ledger<K, C> {
             slots: Slots::new(),
             line: Line::new(is_fair),
             waiting: BTreeSet::new(),
-            last_arrival: 0,
+            last_sequence: 0,
             runs: Slab::new(),
-            ready: [0; Priority::ALL.len()],
+            ready_by_level: [0; Priority::ALL.len()],
             aging,
             is_observed,
             events: Vec::new(),
@@ -133,42 +131,43 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Ends a run.
-    pub(crate) fn done(&mut self, run: RunId, left: &mut Leftovers<K, C>) {
+    pub(crate) fn done(&mut self, run: RunId, dropped: &mut Dropped<K, C>) {
         let ActiveRun { slot: id, started, mut causes } = self.runs.remove(run.index());
-        left.push_causes(causes.take());
+        dropped.push_causes(causes.take());
         let slot = &mut self.slots[id];
         slot.run = None;
         match &mut slot.next_run {
-            NextRunState::None => left.key = Some(self.slots.remove(id)),
+            NextRunState::None => dropped.key = Some(self.slots.remove(id)),
             NextRunState::Ready { is_parked, level, .. } if *is_parked => {
                 *is_parked = false;
                 self.line.push(End::Front, *level, slot.group, id);
             }
             NextRunState::Ready { .. } | NextRunState::Waiting { .. } => {}
         }
-        self.note(Event::Finished { started });
+        self.record_event(Event::Finished { started });
     }
 
-    /// Adds the key of a run again. With `keep_causes`, the next run gets the causes of this run;
-    /// the lease must no longer share them.
-    pub(crate) fn repeat(
+    /// Adds the key of a run again. With `keeps_causes`, the causes of this run come before those
+    /// of the next one. The lease must have dropped its `Arc` of them.
+    pub(crate) fn add_again(
         &mut self,
         run: RunId,
         priority: Priority,
         now: Time,
         due: Option<Time>,
-        keep_causes: bool,
-        left: &mut Leftovers<K, C>,
+        keeps_causes: bool,
+        dropped: &mut Dropped<K, C>,
     ) {
-        self.promote_due(now, left);
+        self.promote_due(now, dropped);
         let run = &mut self.runs[run.index()];
         let id = run.slot;
-        if keep_causes {
+        if keeps_causes {
             let causes = &mut self.slots[id].causes;
-            let later = std::mem::replace(causes, run.causes.take());
-            left.extend(causes.append(later));
+            // The causes of this run are older.
+            let added = std::mem::replace(causes, run.causes.take());
+            dropped.extend(causes.append(added));
         }
-        self.schedule(id, priority, now, due, left);
+        self.schedule(id, priority, now, due, dropped);
     }
 
     /// Shares the causes of a run with its lease.
@@ -177,7 +176,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
-    pub(crate) fn promote_due(&mut self, now: Time, left: &mut Leftovers<K, C>) -> bool {
+    pub(crate) fn promote_due(&mut self, now: Time, dropped: &mut Dropped<K, C>) -> bool {
         for _ in 0..BATCH {
             let Some(&(due, _, id)) = self.waiting.first() else { return false };
             if due > now {
@@ -187,7 +186,7 @@ impl<K, C> Ledger<K, C> {
             let NextRunState::Waiting { priority, .. } = self.slots[id].next_run else {
                 unreachable!("a key that is due must wait")
             };
-            self.fire_timers(id, left);
+            self.fire_timers(id, dropped);
             self.enter_line(id, priority, due);
         }
         true
@@ -210,7 +209,7 @@ impl<K, C> Ledger<K, C> {
 
     /// How many keys have a ready run.
     pub(crate) fn ready(&self) -> usize {
-        self.ready.iter().sum()
+        self.ready_by_level.iter().sum()
     }
 
     /// The load, except for `retry_debt`, which the limiter has.
@@ -219,7 +218,7 @@ impl<K, C> Ledger<K, C> {
         Load {
             keys: self.slots.len(),
             ready: self.ready(),
-            ready_by_priority: self.ready,
+            ready_by_priority: self.ready_by_level,
             waiting: self.waiting.len(),
             running: self.runs.len(),
             unfinished: ages().sum(),
@@ -241,14 +240,15 @@ impl<K, C> Ledger<K, C> {
         std::mem::take(&mut self.events)
     }
 
-    /// Schedules a key for `due`, or for now, unless it is already scheduled earlier.
+    /// Makes a key ready, or lets it wait until `due`. If it is already ready, or waits for an
+    /// earlier time, only its priority can rise, which takes effect at once.
     fn schedule(
         &mut self,
         id: SlotId,
         requested: Priority,
         now: Time,
         due: Option<Time>,
-        left: &mut Leftovers<K, C>,
+        dropped: &mut Dropped<K, C>,
     ) {
         let (priority, since) = match &mut self.slots[id].next_run {
             NextRunState::None => (requested, now),
@@ -259,18 +259,18 @@ impl<K, C> Ledger<K, C> {
                 }
                 return;
             }
-            NextRunState::Waiting { priority, since, due: earlier, arrival } => {
+            NextRunState::Waiting { priority, since, due: current, sequence } => {
                 *priority = requested.max(*priority);
-                if due.is_some_and(|due| due >= *earlier) {
+                if due.is_some_and(|due| due >= *current) {
                     return;
                 }
-                let (priority, since, earlier) = (*priority, *since, *earlier);
-                self.waiting.remove(&(earlier, *arrival, id));
-                if earlier <= now {
+                let (priority, since, current) = (*priority, *since, *current);
+                self.waiting.remove(&(current, *sequence, id));
+                if current <= now {
                     // The key is due, but its batch was not promoted yet.
-                    self.fire_timers(id, left);
+                    self.fire_timers(id, dropped);
                 } else {
-                    self.drop_timers(id, left);
+                    self.drop_timers(id, dropped);
                 }
                 (priority, since)
             }
@@ -278,26 +278,31 @@ impl<K, C> Ledger<K, C> {
         match due {
             None => self.enter_line(id, priority, now),
             Some(due) => {
-                self.last_arrival += 1;
-                let arrival = self.last_arrival;
-                self.slots[id].next_run = NextRunState::Waiting { priority, since, due, arrival };
-                self.waiting.insert((due, arrival, id));
+                self.last_sequence += 1;
+                let sequence = self.last_sequence;
+                self.slots[id].next_run = NextRunState::Waiting { priority, since, due, sequence };
+                self.waiting.insert((due, sequence, id));
             }
         }
     }
 
-    /// Puts a key that has been ready since `since` at the end of the level of its priority.
+    /// Makes a key ready and puts it at the end of a level. `since` is when it became ready.
     fn enter_line(&mut self, id: SlotId, priority: Priority, since: Time) {
         let slot = &mut self.slots[id];
-        let level = priority;
-        slot.next_run =
-            NextRunState::Ready { is_parked: false, priority, level, since, level_since: since };
-        self.line.push(End::Back, level, slot.group, id);
-        self.ready[level as usize] += 1;
-        self.note(Event::Added { depth: self.ready() });
+        slot.next_run = NextRunState::Ready {
+            is_parked: false,
+            priority,
+            level: priority,
+            since,
+            level_since: since,
+        };
+        self.line.push(End::Back, priority, slot.group, id);
+        self.ready_by_level[priority as usize] += 1;
+        self.record_event(Event::Added { depth: self.ready() });
     }
 
-    /// Moves a ready key to the end of a higher level.
+    /// Raises a ready key to a higher level. If it is in line, it goes to the end of that level; if
+    /// it is parked, it goes to the front when its run is done.
     fn raise(&mut self, id: SlotId, to: Priority, now: Time) {
         let slot = &mut self.slots[id];
         let NextRunState::Ready { is_parked, level, level_since, .. } = &mut slot.next_run else {
@@ -309,11 +314,11 @@ impl<K, C> Ledger<K, C> {
             self.line.remove(from, slot.group, id);
             self.line.push(End::Back, to, slot.group, id);
         }
-        self.ready[from as usize] -= 1;
-        self.ready[to as usize] += 1;
+        self.ready_by_level[from as usize] -= 1;
+        self.ready_by_level[to as usize] += 1;
     }
 
-    /// Raises keys that have been at one level for longer than `aging`.
+    /// Raises keys that have been at one level for `aging` or longer.
     fn age(&mut self, now: Time) {
         for _ in 0..BATCH {
             let Some((id, above)) = self.next_to_age(now) else { return };
@@ -321,20 +326,21 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// A key that has been at one level for longer than `aging`, and the level above. `None` if all
+    /// A key that has been at one level for `aging` or longer, and the level above. `None` if all
     /// keys in line are at one level, because then no key starves.
     ///
-    /// Only the first key of a level is looked at. Usually it has been there for the longest time.
-    /// But a key that was parked goes to the front, and may have come to this level later than the
-    /// keys behind it. These do not age before that key was handed out or has aged itself.
+    /// Looks only at the first key of a level, which has usually been there longest. A key that was
+    /// parked returns to the front and may be younger. The keys behind it do not age until it has
+    /// left the level.
     fn next_to_age(&self, now: Time) -> Option<(SlotId, Priority)> {
-        if !self.line.is_mixed() {
+        if !self.line.has_several_levels() {
             return None;
         }
-        // From the top, so that a key moves by one level at a time.
+        // Normal first: a raised Low key could leave all keys at Normal, and aging would stop
+        // there.
         let levels = [(Priority::Normal, Priority::High), (Priority::Low, Priority::Normal)];
         levels.into_iter().find_map(|(level, above)| {
-            let first = self.line.first_arrival(level)?;
+            let first = self.line.first_of_level(level)?;
             let NextRunState::Ready { level_since, .. } = self.slots[first].next_run else {
                 unreachable!("a key in line must be ready")
             };
@@ -342,8 +348,9 @@ impl<K, C> Ledger<K, C> {
         })
     }
 
-    /// The first key in line that does not run. Parks the keys before it.
-    fn park_running(&mut self) -> Option<SlotId> {
+    /// The first key in line that is not running. The keys before it are parked: workers that were
+    /// woken for them would find nothing to do.
+    fn first_runnable(&mut self) -> Option<SlotId> {
         loop {
             let id = self.line.first()?;
             let slot = &mut self.slots[id];
@@ -358,32 +365,32 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// A waiting key is due: adds the causes of its timers to its causes.
-    fn fire_timers(&mut self, id: SlotId, left: &mut Leftovers<K, C>) {
+    /// Moves the causes of timers to the causes of the next run, because the key is due.
+    fn fire_timers(&mut self, id: SlotId, dropped: &mut Dropped<K, C>) {
         let slot = &mut self.slots[id];
         if let Some(timers) = slot.timers.take() {
-            left.extend(slot.causes.append(*timers));
+            dropped.extend(slot.causes.append(*timers));
         }
     }
 
-    /// A waiting key runs early: drops the causes of its timers, which have not fired.
-    fn drop_timers(&mut self, id: SlotId, left: &mut Leftovers<K, C>) {
+    /// Drops the causes of timers, because the key runs earlier or not at all.
+    fn drop_timers(&mut self, id: SlotId, dropped: &mut Dropped<K, C>) {
         if let Some(timers) = self.slots[id].timers.take() {
-            left.push_causes(*timers);
+            dropped.push_causes(*timers);
         }
     }
 
     /// Cancels the next run of a key that has just left `waiting`. Returns the key if nothing is
     /// left to do for it.
-    fn cancel_next_run(&mut self, id: SlotId, left: &mut Leftovers<K, C>) -> Option<K> {
-        self.drop_timers(id, left);
+    fn cancel_next_run(&mut self, id: SlotId, dropped: &mut Dropped<K, C>) -> Option<K> {
+        self.drop_timers(id, dropped);
         let slot = &mut self.slots[id];
         slot.next_run = NextRunState::None;
-        left.push_causes(std::mem::take(&mut slot.causes));
+        dropped.push_causes(std::mem::take(&mut slot.causes));
         slot.run.is_none().then(|| self.slots.remove(id))
     }
 
-    fn note(&mut self, event: Event) {
+    fn record_event(&mut self, event: Event) {
         if self.is_observed {
             self.events.push(event);
         }
@@ -392,21 +399,26 @@ impl<K, C> Ledger<K, C> {
 
 impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Adds a key.
-    pub(crate) fn add(&mut self, request: AddRequest<K, C>, now: Time, left: &mut Leftovers<K, C>) {
+    pub(crate) fn add(
+        &mut self,
+        request: AddRequest<K, C>,
+        now: Time,
+        dropped: &mut Dropped<K, C>,
+    ) {
         // Keys that are due enter the line before this one.
-        self.promote_due(now, left);
-        let AddRequest { key, hash, group, priority, due, cause, is_timer } = request;
+        self.promote_due(now, dropped);
+        let AddRequest { key, hash, group, priority, due, cause, cause_needs_due } = request;
         let (id, merged) = self.slots.find_or_insert(key, hash);
-        left.key = merged;
+        dropped.key = merged;
         let slot = &mut self.slots[id];
         // A key in line stays in its group, even if the group function now returns another one.
         if !matches!(slot.next_run, NextRunState::Ready { is_parked: false, .. }) {
             slot.group = group;
         }
-        self.schedule(id, priority, now, due, left);
+        self.schedule(id, priority, now, due, dropped);
         let Some(cause) = cause else { return };
         let slot = &mut self.slots[id];
-        let left_out = if due.is_none() || !is_timer {
+        let left_out = if due.is_none() || !cause_needs_due {
             slot.causes.push(cause)
         } else if matches!(slot.next_run, NextRunState::Waiting { .. }) {
             slot.timers.get_or_insert_default().push(cause)
@@ -414,22 +426,22 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
             // The key is ready, and runs before the timer fires.
             Some(cause)
         };
-        left.extend(left_out);
+        dropped.extend(left_out);
     }
 
-    /// Hands out the first key that does not run.
-    pub(crate) fn take(&mut self, now: Time, left: &mut Leftovers<K, C>) -> Option<Taken<K>> {
+    /// Hands out the first key that is not running.
+    pub(crate) fn take(&mut self, now: Time, dropped: &mut Dropped<K, C>) -> Option<Taken<K>> {
         let id = loop {
-            let is_more_due = self.promote_due(now, left);
+            let is_more_due = self.promote_due(now, dropped);
             self.age(now);
-            match self.park_running() {
+            match self.first_runnable() {
                 Some(first) => break first,
                 None if is_more_due => {}
                 None => return None,
             }
         };
         let slot = &mut self.slots[id];
-        // First, because the clone may panic, and nothing has changed yet.
+        // Clone first: if that panics, the key is still in line.
         let key = slot.key.clone();
         let NextRunState::Ready { priority, level, since, .. } =
             std::mem::replace(&mut slot.next_run, NextRunState::None)
@@ -441,31 +453,32 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let run = ActiveRun { slot: id, started: now, causes: RunCauses::Own(causes) };
         let run = Number::new(self.runs.insert(run));
         slot.run = Some(run);
+        // Before the removal, which may drop the group.
         self.line.end_turn(level, slot.group);
         self.line.remove(level, slot.group, id);
-        self.ready[level as usize] -= 1;
+        self.ready_by_level[level as usize] -= 1;
         let queued = now.since(since);
-        self.note(Event::Started { queued, depth: self.ready() });
+        self.record_event(Event::Started { queued, depth: self.ready() });
         Some(Taken { run, key, has_causes, queued, priority })
     }
 
     /// Cancels the next run of a waiting key. Returns whether the key was waiting.
-    pub(crate) fn cancel(&mut self, key: &K, hash: u32, left: &mut Leftovers<K, C>) -> bool {
+    pub(crate) fn cancel(&mut self, key: &K, hash: u32, dropped: &mut Dropped<K, C>) -> bool {
         let Some(id) = self.slots.find(key, hash) else { return false };
-        let NextRunState::Waiting { due, arrival, .. } = self.slots[id].next_run else {
+        let NextRunState::Waiting { due, sequence, .. } = self.slots[id].next_run else {
             return false;
         };
-        self.waiting.remove(&(due, arrival, id));
-        left.key = self.cancel_next_run(id, left);
+        self.waiting.remove(&(due, sequence, id));
+        dropped.key = self.cancel_next_run(id, dropped);
         true
     }
 
     /// Cancels the next run of all waiting keys. Returns these keys, the earliest first, with
     /// their due times.
-    pub(crate) fn take_waiting(&mut self, left: &mut Leftovers<K, C>) -> Vec<(K, Time)> {
+    pub(crate) fn take_waiting(&mut self, dropped: &mut Dropped<K, C>) -> Vec<(K, Time)> {
         let pop = || {
             let (due, _, id) = self.waiting.pop_first()?;
-            let key = self.cancel_next_run(id, left);
+            let key = self.cancel_next_run(id, dropped);
             Some((key.unwrap_or_else(|| self.slots[id].key.clone()), due))
         };
         std::iter::from_fn(pop).collect()

@@ -7,9 +7,9 @@
 //!                                      team-2   e ⇄ g     After its turn it goes to the end.
 //! ```
 //!
-//! A key leaves its lists from anywhere: when it is handed out or parked, and when it moves to
-//! another level. A group without keys is dropped. If it gets a key again, it starts at the end, or
-//! first if that key was parked.
+//! Keys are handed out and parked from the front; a key that moves to another level leaves from the
+//! middle. A group without keys is dropped. When it gets a key again, it goes to the end of the
+//! turns, or to the front if that key was parked.
 
 use hashlink::LinkedHashMap;
 
@@ -21,16 +21,16 @@ use crate::slots::SlotId;
 pub(crate) struct Line {
     /// By priority, the lowest first.
     levels: [Level; Priority::ALL.len()],
-    /// The links of all `Level::keys`.
-    arrivals: Links,
-    /// The links of all groups.
-    in_groups: Links,
+    /// The links of the lists `Level::keys`.
+    level_links: Links,
+    /// The links of the lists of groups.
+    group_links: Links,
     len: usize,
 }
 
 #[derive(Debug)]
 struct Level {
-    /// All keys of the level in the order of arrival.
+    /// All keys of the level in the order of arrival, behind those that were parked.
     keys: List,
     /// The same keys by group, the groups in the order of their turns. `None` without groups.
     turns: Option<LinkedHashMap<Group, List, foldhash::fast::RandomState>>,
@@ -41,37 +41,38 @@ impl Line {
         let level = || Level { keys: List::default(), turns: is_fair.then(LinkedHashMap::default) };
         Self {
             levels: [level(), level(), level()],
-            arrivals: Links::default(),
-            in_groups: Links::default(),
+            level_links: Links::default(),
+            group_links: Links::default(),
             len: 0,
         }
     }
 
-    /// Puts a key at one end of a level and of its group. A key in front of its group does not
-    /// change whose turn it is.
+    /// Adds a key at one end of a level and of its group. A group that has keys keeps its place in
+    /// the turns; another one enters them at `end`.
     pub(crate) fn push(&mut self, end: End, level: Priority, group: Option<Group>, id: SlotId) {
         let Level { keys, turns } = &mut self.levels[level as usize];
-        keys.push(end, id, &mut self.arrivals);
+        keys.push(end, id, &mut self.level_links);
         if let Some(turns) = turns {
             let group = expect_group(group);
-            match (turns.contains_key(&group), end) {
-                (true, _) => None,
-                (false, End::Back) => turns.insert(group, List::default()),
-                (false, End::Front) => turns.insert_front(group, List::default()),
-            };
-            turns[&group].push(end, id, &mut self.in_groups);
+            if !turns.contains_key(&group) {
+                match end {
+                    End::Back => turns.insert(group, List::default()),
+                    End::Front => turns.insert_front(group, List::default()),
+                };
+            }
+            turns[&group].push(end, id, &mut self.group_links);
         }
         self.len += 1;
     }
 
-    /// Takes out a key. Its group keeps its turn.
+    /// Removes a key. Its group keeps its place in the turns, unless it has no other key.
     pub(crate) fn remove(&mut self, level: Priority, group: Option<Group>, id: SlotId) {
         let Level { keys, turns } = &mut self.levels[level as usize];
-        keys.remove(id, &mut self.arrivals);
+        keys.remove(id, &mut self.level_links);
         if let Some(turns) = turns {
             let group = expect_group(group);
             let list = turns.get_mut(&group).expect("a key's group must have its turn");
-            list.remove(id, &mut self.in_groups);
+            list.remove(id, &mut self.group_links);
             if list.is_empty() {
                 turns.remove(&group);
             }
@@ -79,7 +80,7 @@ impl Line {
         self.len -= 1;
     }
 
-    /// The next group of a level has its turn.
+    /// Moves a group to the end of the turns.
     pub(crate) fn end_turn(&mut self, level: Priority, group: Option<Group>) {
         if let Some(turns) = &mut self.levels[level as usize].turns {
             turns.to_back(&expect_group(group));
@@ -95,13 +96,13 @@ impl Line {
         }
     }
 
-    /// The key that came first to a level, whatever its group.
-    pub(crate) fn first_arrival(&self, level: Priority) -> Option<SlotId> {
+    /// The first key of a level, whatever its group. Aging looks at it.
+    pub(crate) fn first_of_level(&self, level: Priority) -> Option<SlotId> {
         self.levels[level as usize].keys.first()
     }
 
-    /// Whether keys of two levels or more are in line. Only then can one starve.
-    pub(crate) fn is_mixed(&self) -> bool {
+    /// Whether keys of several levels are in line. Otherwise no key starves.
+    pub(crate) fn has_several_levels(&self) -> bool {
         self.levels.iter().filter(|level| !level.keys.is_empty()).count() > 1
     }
 

@@ -8,9 +8,8 @@
 //!   7 ⇄ 2 ⇄ 5
 //! ```
 //!
-//! A list is the numbers of its two ends. The links between its slots are in a table with one entry
-//! for each slot. Lists that share a table have no slot in common. What a slot is does not matter
-//! here.
+//! A list stores its first and its last slot. The links between them are in a table with one entry
+//! for each slot, which several lists share. So a slot can be in one of these lists only.
 
 use crate::slots::SlotId;
 
@@ -55,16 +54,22 @@ impl List {
         self.join(Some(id), after, links);
     }
 
-    /// Takes out a slot, which must be in this list.
+    /// Removes a slot, which must be in this list.
     pub(crate) fn remove(&mut self, id: SlotId, links: &mut Links) {
         let Link { before, after } = *links.of(id);
         self.join(before, after, links);
     }
 
-    /// Lets `after` follow `before`. `None` is the end of the list on that side.
+    /// Makes two slots neighbours. `None` stands for the end of the list on that side.
     fn join(&mut self, before: Option<SlotId>, after: Option<SlotId>, links: &mut Links) {
-        *before.map_or(&mut self.first, |id| &mut links.of(id).after) = after;
-        *after.map_or(&mut self.last, |id| &mut links.of(id).before) = before;
+        match before {
+            Some(id) => links.of(id).after = after,
+            None => self.first = after,
+        }
+        match after {
+            Some(id) => links.of(id).before = before,
+            None => self.last = before,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::add::{Add, When};
-use crate::effects::Leftovers;
+use crate::effects::Dropped;
 use crate::error::{AddError, MAX_DELAY};
 use crate::guard::guarded;
 use crate::lease::Lease;
@@ -84,16 +84,16 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         let group = self.group_of(&key);
         let now = self.shared.clock.now();
         let due = (!delay.is_zero()).then(|| now + delay);
-        let is_timer = matches!(when, When::After(_));
-        let mut left = Leftovers::default();
+        let cause_needs_due = matches!(when, When::After(_));
+        let mut dropped = Dropped::default();
         let mut locked = self.shared.lock();
         if locked.shut_down {
             return Err(AddError::ShutDown { key });
         }
-        let request = AddRequest { key, hash, group, priority, due, cause, is_timer };
-        locked.ledger.add(request, now, &mut left);
+        let request = AddRequest { key, hash, group, priority, due, cause, cause_needs_due };
+        locked.ledger.add(request, now, &mut dropped);
         drop(locked);
-        drop(left);
+        drop(dropped);
         if matches!(when, When::RateLimited) {
             self.shared.notify_observer(Observer::retried);
         }
@@ -133,10 +133,12 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// # Panics
     /// Panics if keys wait for their time and the caller is not inside a tokio runtime with a
     /// timer.
-    #[must_use = "a lease that is dropped is done"]
+    #[must_use = "dropping a lease ends its run"]
     pub async fn get(&self) -> Option<Lease<K, C>> {
-        // A worker that never has to wait still lets other tasks run.
+        // Yields now and then, so that a worker that always finds a key does not starve other
+        // tasks.
         tokio::task::coop::consume_budget().await;
+        // The usual case needs no registration with `Notify`.
         if let Some(lease) = self.try_get() {
             return Some(lease);
         }
@@ -151,15 +153,15 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         }
     }
 
-    /// Takes a key, or registers the caller as a sleeper. Under one lock: otherwise unlocking would
-    /// find no sleeper with an alarm for the next waiting key, and would wake another worker only
-    /// to set it.
+    /// Takes a key, or registers the caller as a sleeper. Both under one lock: between two locks,
+    /// the queue would see no worker with an alarm for the next waiting key, and wake another one
+    /// for it.
     fn take_or_sleep(&self) -> TakeOrSleep<'_, K, C> {
         let now = self.shared.clock.now();
-        let mut left = Leftovers::default();
+        let mut dropped = Dropped::default();
         let mut locked = self.shared.lock();
-        locked.note_awake();
-        let result = if let Some(taken) = locked.ledger.take(now, &mut left) {
+        locked.count_awake();
+        let result = if let Some(taken) = locked.ledger.take(now, &mut dropped) {
             TakeOrSleep::Taken(Lease::new(&self.shared, taken))
         } else if locked.is_finished() {
             TakeOrSleep::ShutDown
@@ -169,22 +171,22 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         drop(locked);
         // Drop causes while `result` is still a local. If one of them panics, `result` is dropped,
         // too, and so the run or the sleep ends.
-        drop(left);
+        drop(dropped);
         result
     }
 
     /// Takes the next key if one is ready. Unlike a single poll of [`get`](Self::get), it never
     /// yields to other tasks first.
-    #[must_use = "a lease that is dropped is done"]
+    #[must_use = "dropping a lease ends its run"]
     pub fn try_get(&self) -> Option<Lease<K, C>> {
         let now = self.shared.clock.now();
-        let mut left = Leftovers::default();
+        let mut dropped = Dropped::default();
         let mut locked = self.shared.lock();
-        let taken = locked.ledger.take(now, &mut left);
+        let taken = locked.ledger.take(now, &mut dropped);
         let lease = taken.map(|taken| Lease::new(&self.shared, taken));
         drop(locked);
-        // Causes may panic. Then the lease is dropped, too, and ends the run.
-        drop(left);
+        // Dropping a cause may panic. Then `lease` is dropped, too, which ends the run.
+        drop(dropped);
         lease
     }
 
@@ -204,14 +206,14 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// that is ready, and a run under way, are not cancelled.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.shared.hash(key);
-        self.shared.inspect(|core, left| core.ledger.cancel(key, hash, left))
+        self.shared.inspect(|state, dropped| state.ledger.cancel(key, hash, dropped))
     }
 
     /// When the next run of a key is due: a time in the future if the key waits, or the time since
     /// which it is ready. `None` if there is no next run.
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
-        let next_run = self.shared.inspect(|core, _| Some(core.ledger.find(key, hash)?.next_run));
+        let next_run = self.shared.inspect(|state, _| Some(state.ledger.find(key, hash)?.next_run));
         match next_run? {
             NextRunState::None => None,
             NextRunState::Waiting { due: time, .. } | NextRunState::Ready { since: time, .. } => {
@@ -222,7 +224,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
 
     /// How many keys are ready, including keys that run now and were added again.
     pub fn len(&self) -> usize {
-        self.shared.inspect(|core, _| core.ledger.ready())
+        self.shared.inspect(|state, _| state.ledger.ready())
     }
 
     /// Whether no key is ready.
@@ -238,9 +240,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Shuts the queue down. Further adds are refused. Workers still get the keys that are ready,
     /// and then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
     pub fn shut_down(&self) -> Vec<WaitingKey<K>> {
-        let waiting = self.shared.inspect(|core, left| {
-            core.shut_down = true;
-            core.ledger.take_waiting(left)
+        let waiting = self.shared.inspect(|state, dropped| {
+            state.shut_down = true;
+            state.ledger.take_waiting(dropped)
         });
         let clock = self.shared.clock;
         waiting.into_iter().map(|(key, due)| WaitingKey { key, due: clock.instant(due) }).collect()
@@ -296,11 +298,11 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// rarely.
     pub fn snapshot(&self) -> Snapshot<K, C> {
         let clock = self.shared.clock;
-        let (taken, shut_down, mut keys) = self.shared.inspect(|core, _| {
-            let ledger = &core.ledger;
+        let (taken, shut_down, mut keys) = self.shared.inspect(|state, _| {
+            let ledger = &state.ledger;
             let status = |slot| KeyStatus::of(slot, ledger.run_of(slot), clock);
             let keys: Vec<_> = ledger.slots().map(status).collect();
-            (Instant::now(), core.shut_down, keys)
+            (Instant::now(), state.shut_down, keys)
         });
         for status in &mut keys {
             status.failures = self.failures(&status.key);
@@ -314,9 +316,9 @@ impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// The state of one key at this moment; `None` if it is neither ready, waiting nor running.
     pub fn status(&self, key: &K) -> Option<KeyStatus<K, C>> {
         let hash = self.shared.hash(key);
-        let mut status = self.shared.inspect(|core, _| {
-            let slot = core.ledger.find(key, hash)?;
-            Some(KeyStatus::of(slot, core.ledger.run_of(slot), self.shared.clock))
+        let mut status = self.shared.inspect(|state, _| {
+            let slot = state.ledger.find(key, hash)?;
+            Some(KeyStatus::of(slot, state.ledger.run_of(slot), self.shared.clock))
         })?;
         status.failures = self.failures(key);
         Some(status)

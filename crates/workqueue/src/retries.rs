@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::MAX_DELAY;
-use crate::failures::{Failures, Opener};
+use crate::failures::{DelaySource, Failures};
 use crate::guard::guarded;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::sync::Lock;
@@ -38,10 +38,10 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         let now = Instant::now();
         let mut limiter = self.limiter.lock();
         let failures = self.failures.lock();
-        if let Some(wait) = failures.remaining(key, now) {
+        if let Some(wait) = failures.remaining_backoff(key, now) {
             return wait;
         }
-        let number = failures.next_number(key, Opener::Limiter, now);
+        let number = failures.next_count(key, DelaySource::Limiter, now);
         drop(failures);
         let consequence = "the key waits for the default backoff instead";
         let delay =
@@ -50,8 +50,8 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         // The longest delay that an add accepts.
         let delay = delay.min(MAX_DELAY);
         let mut failures = self.failures.lock();
-        let forgotten = failures.record(key, number, Opener::Limiter, now, delay);
-        self.count_keys(&failures);
+        let forgotten = failures.record(key, number, DelaySource::Limiter, now, delay);
+        self.update_failed_keys(&failures);
         drop(failures);
         drop(limiter);
         drop(forgotten);
@@ -62,26 +62,27 @@ impl<K: Eq + Hash + Clone> Retries<K> {
     pub(crate) fn count_failure_with_delay(&self, key: &K, delay: Duration) {
         let now = Instant::now();
         let mut failures = self.failures.lock();
-        let number = failures.next_number(key, Opener::Caller, now);
-        let forgotten = failures.record(key, number, Opener::Caller, now, delay);
-        self.count_keys(&failures);
+        let number = failures.next_count(key, DelaySource::Caller, now);
+        let forgotten = failures.record(key, number, DelaySource::Caller, now, delay);
+        self.update_failed_keys(&failures);
         drop(failures);
         drop(forgotten);
     }
 
     pub(crate) fn forget(&self, key: &K) {
-        // A failure that was counted before this call has also changed the number before it.
+        // `Relaxed` is enough: a failure that happened before this call has stored the number
+        // already.
         if self.failed_keys.load(Ordering::Relaxed) == 0 {
             return;
         }
         let mut failures = self.failures.lock();
         let forgotten = failures.forget(key);
-        self.count_keys(&failures);
+        self.update_failed_keys(&failures);
         drop(failures);
         drop(forgotten);
     }
 
-    fn count_keys(&self, failures: &Failures<K>) {
+    fn update_failed_keys(&self, failures: &Failures<K>) {
         self.failed_keys.store(failures.len(), Ordering::Relaxed);
     }
 
@@ -89,7 +90,7 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         self.failures.lock().count(key, Instant::now())
     }
 
-    /// How far ahead the limiter is booked.
+    /// How long until the limiter has a free slot.
     pub(crate) fn debt(&self) -> Duration {
         let limiter = self.limiter.lock();
         let consequence = "its debt is shown as zero";

@@ -10,18 +10,19 @@
 //! How workers wake up:
 //!
 //! - A worker registers with `work` before it looks for a key. If it finds none, it counts itself
-//!   as a sleeper under the same lock, so every later add sees the sleeper.
+//!   as a sleeper in the same critical section, so that no add can come between.
 //! - A thread that unlocks the queue wakes one sleeper if there is work for it. When that worker
 //!   unlocks the queue, it wakes the next one if there is more work.
-//! - There is work for a sleeper for each key in line, and for one more if a key is due before the
-//!   earliest alarm. Sleepers that are being woken already will do that much of it. If the queue is
-//!   shut down and empty, there is work for all.
+//! - One sleeper is needed for each key in line, and one more if a key is due before the earliest
+//!   alarm. If more are needed than are being woken already, another one is woken. If the queue is
+//!   shut down and empty, all are woken.
 //! - A worker that goes to sleep sets an alarm for the next due time, unless another worker has an
 //!   alarm that is as early. So the queue needs no task and no timer of its own.
 //! - A `get` that is dropped while it sleeps clears its alarm, and [`Notify`] passes a wake-up that
 //!   it had already received to another sleeper.
-//! - Nobody can tell which worker a wake-up reaches, so every worker that looks for a key or gives
-//!   up counts as the one that was being woken. If that is wrong, one worker too many is woken.
+//! - [`Notify`] does not say which worker it woke. So every worker that looks for a key, or whose
+//!   `get` is dropped, counts as one that was being woken. If it was not, one worker too many is
+//!   woken.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::{Deref, DerefMut};
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::effects::{Event, Leftovers};
+use crate::effects::{Dropped, Event};
 #[cfg(test)]
 use crate::explore::Mistake;
 use crate::guard::guarded;
@@ -53,32 +54,32 @@ pub(crate) struct Shared<K, C> {
     hasher: foldhash::fast::RandomState,
     pub(crate) clock: Clock,
     pub(crate) retries: Retries<K>,
-    core: Lock<Core<K, C>>,
+    state: Lock<State<K, C>>,
     /// Wakes sleeping workers.
     pub(crate) work: Notify,
     /// Wakes the callers of `wait_idle`.
     idle: Notify,
 }
 
-pub(crate) struct Core<K, C> {
+pub(crate) struct State<K, C> {
     pub(crate) ledger: Ledger<K, C>,
     pub(crate) shut_down: bool,
     /// How many workers sleep or are about to sleep.
     sleepers: usize,
-    /// How many of them are being woken, and have not looked for a key since.
+    /// How many wake-ups were sent to workers that have not looked for a key yet.
     waking: usize,
-    /// The earliest time at which a sleeping worker wakes up by itself. `None` after that worker
-    /// has woken up, even if others have later alarms.
+    /// The earliest alarm of a sleeping worker. `None` if none is known: when that worker wakes up,
+    /// the later alarms of others are not searched.
     alarm: Option<Time>,
-    /// Whether somebody may wait until the queue is idle.
-    is_idle_awaited: bool,
+    /// Whether a caller of `wait_idle` may be waiting.
+    has_idle_waiters: bool,
 }
 
 /// The locked queue. Dropping it unlocks, and then wakes workers and calls the observer.
 pub(crate) struct Locked<'a, K, C> {
     shared: &'a Shared<K, C>,
     /// `None` only while the guard is being dropped.
-    core: Option<MutexGuard<'a, Core<K, C>>>,
+    state: Option<MutexGuard<'a, State<K, C>>>,
 }
 
 /// A worker that sleeps. Dropped when the worker wakes up, or when its `get` is cancelled.
@@ -98,13 +99,13 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         limiter: Box<dyn RateLimiter<K>>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
-        let core = Core {
+        let state = State {
             ledger,
             shut_down: false,
             sleepers: 0,
             waking: 0,
             alarm: None,
-            is_idle_awaited: false,
+            has_idle_waiters: false,
         };
         Self {
             retries: Retries::new(Arc::clone(&name), limiter),
@@ -113,7 +114,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
             observer,
             hasher: foldhash::fast::RandomState::default(),
             clock: Clock::start(),
-            core: Lock::new(core),
+            state: Lock::new(state),
             work: Notify::new(),
             idle: Notify::new(),
         }
@@ -125,40 +126,41 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 
     pub(crate) fn load(&self) -> Load {
-        let load = self.inspect(|core, _| core.ledger.load(self.clock.now()));
+        let load = self.inspect(|state, _| state.ledger.load(self.clock.now()));
         Load { retry_debt: self.retries.debt(), ..load }
     }
 }
 
 impl<K, C> Shared<K, C> {
     pub(crate) fn lock(&self) -> Locked<'_, K, C> {
-        Locked { shared: self, core: Some(self.core.lock()) }
+        Locked { shared: self, state: Some(self.state.lock()) }
     }
 
-    /// Locks the queue, makes every key that is due ready, and calls `look`.
+    /// Locks the queue, makes every key that is due ready, and calls `read`.
     pub(crate) fn inspect<R>(
         &self,
-        look: impl FnOnce(&mut Core<K, C>, &mut Leftovers<K, C>) -> R,
+        read: impl FnOnce(&mut State<K, C>, &mut Dropped<K, C>) -> R,
     ) -> R {
         let now = self.clock.now();
-        let mut left = Leftovers::default();
+        let mut dropped = Dropped::default();
         let mut locked = self.lock();
-        while locked.ledger.promote_due(now, &mut left) {}
-        look(&mut locked, &mut left)
+        while locked.ledger.promote_due(now, &mut dropped) {}
+        read(&mut locked, &mut dropped)
     }
 
     /// Waits until no key is ready, waiting or running.
     pub(crate) async fn wait_idle(&self) {
         loop {
+            // Created before the check, so that it sees every `notify_waiters` from here on.
             let idle = self.idle.notified();
-            if self.lock().check_idle() {
+            if self.lock().register_idle_waiter() {
                 return;
             }
             idle.await;
         }
     }
 
-    /// Calls the observer, if there is one. A panic in it is logged.
+    /// Calls the observer, if there is one. A panic of the observer is logged.
     pub(crate) fn notify_observer(&self, event: impl FnOnce(&dyn Observer)) {
         if let Some(observer) = &self.observer {
             let consequence = "it has missed an event";
@@ -167,7 +169,7 @@ impl<K, C> Shared<K, C> {
     }
 }
 
-impl<K, C> Core<K, C> {
+impl<K, C> State<K, C> {
     /// Whether no worker will ever get a key again.
     pub(crate) fn is_finished(&self) -> bool {
         self.shut_down && self.ledger.ready() == 0
@@ -179,14 +181,16 @@ impl<K, C> Core<K, C> {
             return false;
         }
         let is_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
-        let is_alarm_late = self.ledger.next_due().is_some_and(is_before_alarm);
-        self.ledger.in_line() + usize::from(is_alarm_late) > self.waking || self.is_finished()
+        let needs_alarm = self.ledger.next_due().is_some_and(is_before_alarm);
+        self.ledger.in_line() + usize::from(needs_alarm) > self.waking || self.is_finished()
     }
 
-    /// Returns whether the queue is idle. If not, the caller is woken when it is.
-    fn check_idle(&mut self) -> bool {
+    /// Returns whether the queue is idle. If not, the caller is notified when it is.
+    fn register_idle_waiter(&mut self) -> bool {
         let is_idle = self.ledger.is_idle();
-        self.is_idle_awaited |= !is_idle;
+        if !is_idle {
+            self.has_idle_waiters = true;
+        }
         is_idle
     }
 
@@ -201,15 +205,18 @@ impl<K, C> Core<K, C> {
         has_work
     }
 
-    /// Returns whether to wake those who wait for the queue to be idle after unlocking.
-    fn take_idle_waiters(&mut self) -> bool {
-        let is_idle = self.is_idle_awaited && self.ledger.is_idle();
-        self.is_idle_awaited &= !is_idle;
+    /// Returns whether to notify the callers of `wait_idle` after unlocking.
+    fn should_notify_idle(&mut self) -> bool {
+        let is_idle = self.has_idle_waiters && self.ledger.is_idle();
+        if is_idle {
+            self.has_idle_waiters = false;
+        }
         is_idle
     }
 
-    /// A worker that may have been woken looks for a key, or gives up.
-    pub(crate) fn note_awake(&mut self) {
+    /// Counts a worker that looks for a key, or whose `get` is dropped, as one that was being
+    /// woken.
+    pub(crate) fn count_awake(&mut self) {
         #[cfg(test)]
         if Mistake::CountsWakingForEver.is_made() {
             return;
@@ -224,33 +231,33 @@ impl<'a, K, C> Locked<'a, K, C> {
         let shared = self.shared;
         let due = self.ledger.next_due();
         let earliest = self.alarm;
-        let alarm = due.filter(|&due| earliest.is_none_or(|alarm| due < alarm));
+        let own = due.filter(|&due| earliest.is_none_or(|alarm| due < alarm));
         self.sleepers += 1;
-        self.alarm = alarm.or(earliest);
-        Sleeper { shared, alarm, is_awake: false }
+        self.alarm = own.or(earliest);
+        Sleeper { shared, alarm: own, is_awake: false }
     }
 }
 
 impl<K, C> Deref for Locked<'_, K, C> {
-    type Target = Core<K, C>;
+    type Target = State<K, C>;
 
-    fn deref(&self) -> &Core<K, C> {
-        self.core.as_ref().expect("the queue must be locked until the guard is dropped")
+    fn deref(&self) -> &State<K, C> {
+        self.state.as_ref().expect("the queue must be locked until the guard is dropped")
     }
 }
 
 impl<K, C> DerefMut for Locked<'_, K, C> {
-    fn deref_mut(&mut self) -> &mut Core<K, C> {
-        self.core.as_mut().expect("the queue must be locked until the guard is dropped")
+    fn deref_mut(&mut self) -> &mut State<K, C> {
+        self.state.as_mut().expect("the queue must be locked until the guard is dropped")
     }
 }
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
         let wakes_sleeper = self.start_waking();
-        let wakes_idle = self.take_idle_waiters();
+        let wakes_idle = self.should_notify_idle();
         let events = self.ledger.take_events();
-        self.core = None;
+        self.state = None;
         yield_point();
         if wakes_sleeper {
             self.shared.work.notify_one();
@@ -287,15 +294,16 @@ impl<K, C> Sleeper<'_, K, C> {
 
 impl<K, C> Drop for Sleeper<'_, K, C> {
     fn drop(&mut self) {
-        let mut core = self.shared.core.lock();
-        core.sleepers -= 1;
-        if core.alarm == self.alarm {
-            core.alarm = None;
+        let mut state = self.shared.state.lock();
+        state.sleepers -= 1;
+        if state.alarm == self.alarm {
+            state.alarm = None;
         }
-        drop(core);
+        drop(state);
         if !self.is_awake {
-            // This worker will take no key. Unlocking wakes another one if there is work.
-            self.shared.lock().note_awake();
+            // This worker takes no key, so unlocking must wake another one if there is work. A
+            // worker that woke up takes a key next, and its unlocking wakes others.
+            self.shared.lock().count_awake();
         }
     }
 }
@@ -308,7 +316,7 @@ impl<K: Eq + Hash + Clone + Send, C: Send + Sync> HasLoad for Shared<K, C> {
 
 impl<K, C> Drop for Shared<K, C> {
     fn drop(&mut self) {
-        let load = self.core.lock().ledger.load(self.clock.now());
+        let load = self.state.lock().ledger.load(self.clock.now());
         if load.ready + load.waiting > 0 {
             tracing::warn!(
                 queue = &*self.name,

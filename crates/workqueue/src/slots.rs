@@ -13,8 +13,8 @@ use crate::causes::Causes;
 use crate::priority::{Group, Priority};
 use crate::time::Time;
 
-/// The number of a slot or of a run. Numbers are reused. None is zero inside, so that an optional
-/// one takes four bytes, too.
+/// The number of a slot or of a run. Numbers are reused. Stored plus one, so never zero: an
+/// `Option<Number>` takes four bytes, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(NonZeroU32);
 
@@ -34,8 +34,8 @@ pub(crate) struct Slot<K, C> {
     pub(crate) group: Option<Group>,
     /// The causes of the next run that have already happened.
     pub(crate) causes: Causes<C>,
-    /// The causes of delayed adds. They join `causes` when the key is due, and are dropped if the
-    /// key runs earlier. Boxed, because few keys have any.
+    /// Causes that count only if the key waits until it is due. Then they join `causes`; if the key
+    /// runs earlier, they are dropped. Boxed, because few keys have any.
     pub(crate) timers: Option<Box<Causes<C>>>,
 }
 
@@ -45,17 +45,19 @@ pub(crate) enum NextRunState {
     None,
     Waiting {
         priority: Priority,
+        /// Since when the key waits.
         since: Time,
         due: Time,
         /// Orders the keys that are due at the same time.
-        arrival: u64,
+        sequence: u64,
     },
     Ready {
-        /// Whether it is not in line: its turn came while the key was running.
+        /// Whether the key left the line because its turn came while it was running.
         is_parked: bool,
         priority: Priority,
-        /// The priority, or a higher level because of aging.
+        /// Where the key is in line: at `priority`, or higher after aging.
         level: Priority,
+        /// Since when the key is ready.
         since: Time,
         /// Since when it is at this level.
         level_since: Time,
@@ -69,7 +71,7 @@ pub(crate) struct Slots<K, C> {
     table: HashTable<Entry>,
 }
 
-/// Has the hash, so that a table that grows reads no slot.
+/// Keeps the hash, so that the table can grow without reading the slots.
 #[derive(Debug)]
 struct Entry {
     hash: u32,
@@ -141,7 +143,7 @@ impl<K: Eq, C> Slots<K, C> {
     }
 }
 
-/// A table takes an entry's position from the low bits, and a tag from the high ones.
+/// The table uses the low bits for an entry's position and the highest ones to tell entries apart.
 fn table_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
