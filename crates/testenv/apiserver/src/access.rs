@@ -22,7 +22,7 @@ use crate::selector::field::{FieldOp, FieldSelector};
 use crate::shared::Shared;
 use crate::user::User;
 
-/// What decides about requests: the rules of the server, then RBAC if it is switched on.
+/// Authorizes requests: first by the access rules of the server, then by RBAC if it is enabled.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) auth: &'a Auth,
@@ -83,7 +83,7 @@ impl Shared {
         if let Some(token) = token.filter(|token| accounts::claims_our_issuer(token)) {
             let opened = self.signer.open(token);
             // A server that accepts every token also accepts the tokens of other clusters.
-            if !self.auth.takes_all() || opened.is_ok() {
+            if !self.auth.accepts_every_request() || opened.is_ok() {
                 let audiences = [ISSUER.to_owned()];
                 let found = opened.and_then(|claims| self.state().account_of(&claims, &audiences));
                 return found.map(|found| found.user).map_err(|_| Failure::unauthorized());

@@ -37,7 +37,7 @@ use crate::write::create::fit_namespace;
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
-use crate::write::review::{self, Asked};
+use crate::write::review::{self, ReviewContext};
 use crate::write::{Answer, Written, decode};
 
 /// A request with everything that is known about it.
@@ -136,7 +136,7 @@ impl Call<'_> {
         };
         let Some(document) = document else {
             return match route {
-                Route::GroupVersion { group, .. } => nobody_serves(registry, group),
+                Route::GroupVersion { group, .. } => resource_not_served(registry, group),
                 _ => Ok(reply::page_not_found()),
             };
         };
@@ -150,7 +150,7 @@ impl Call<'_> {
     fn resource(&self, path: &ResourcePath, replay: &mut Option<Replay>) -> Result<Reply, Failure> {
         let mut state = self.shared.state();
         let Some(target) = state.target(path) else {
-            return nobody_serves(&state.registry, &path.group).map(Reply::Ready);
+            return resource_not_served(&state.registry, &path.group).map(Reply::Ready);
         };
         let depth_max = json::depth_max_of(&target.kind);
         if self.depth > depth_max {
@@ -173,7 +173,7 @@ impl Call<'_> {
         let response = state.attempt(replay, |state| self.verb(state, &target));
         state.sender = None;
         self.warnings.borrow_mut().append(&mut state.warnings);
-        state.settle();
+        state.run_controllers();
         response
     }
 
@@ -297,7 +297,7 @@ impl Call<'_> {
             && target.subresource.is_empty()
             && state.existing(target).is_err()
         {
-            self.may_create(state)?;
+            self.check_may_create(state)?;
         }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
         self.reply(target, written, encoding)
@@ -321,7 +321,7 @@ impl Call<'_> {
     fn apply(&self, state: &mut State, target: &Target, dry_run: bool) -> Result<Written, Failure> {
         let apply = self.configuration(target)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
-            self.may_create(state)?;
+            self.check_may_create(state)?;
         }
         state.apply(target, &self.decoder(target), apply, dry_run)
     }
@@ -337,8 +337,9 @@ impl Call<'_> {
         })
     }
 
-    /// Returns a 403 if the sender of a write that may create an object must not create it.
-    fn may_create(&self, state: &State) -> Result<(), Failure> {
+    /// Returns a 403 if the sender may not create objects. Writes that create a missing object need
+    /// this right, too.
+    fn check_may_create(&self, state: &State) -> Result<(), Failure> {
         let create = RequestInfo { verb: "create", ..self.info.clone() };
         let (access, create) = (self.access(state), create.attributes(None));
         self.requester.users().try_for_each(|user| access.authorize(user, &create))
@@ -373,7 +374,7 @@ impl Call<'_> {
             ..target.clone()
         });
         let all: Vec<Target> = all.collect();
-        admit_all(state, &all, &options)?;
+        admit_deletions(state, &all, &options)?;
         for one in &all {
             state.delete(one, &options, true)?;
         }
@@ -477,7 +478,7 @@ impl Call<'_> {
         let claims = is_token_review.then(|| review::open_token(&object, &self.shared.signer));
         let state = self.shared.state();
         let (access, user) = (self.access(&state), &self.requester.user);
-        let asked = Asked { access, state: &state, user, claims: claims.flatten() };
+        let asked = ReviewContext { access, state: &state, user, claims: claims.flatten() };
         let answered = review::answer(target, object, &asked)?;
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
@@ -594,9 +595,13 @@ impl Call<'_> {
     }
 }
 
-/// Asks webhooks about all objects before the first one is deleted, up to the first refusal: an
-/// attempt that has to wait for webhooks must not have changed anything.
-fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Result<(), Failure> {
+/// Calls the webhooks for all objects before the first one is deleted, and stops at the first
+/// refusal. An attempt that has to wait for webhooks must not have changed anything.
+fn admit_deletions(
+    state: &mut State,
+    all: &[Target],
+    options: &DeleteOptions,
+) -> Result<(), Failure> {
     if state.replay.is_none() {
         return Ok(());
     }
@@ -612,7 +617,7 @@ fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Resu
 
 /// Answers a request for a missing resource: with a Status in a built-in group, with plain text
 /// elsewhere, as the real server does.
-fn nobody_serves(registry: &Registry, group: &str) -> Result<Response<Body>, Failure> {
+fn resource_not_served(registry: &Registry, group: &str) -> Result<Response<Body>, Failure> {
     let group = registry.group(group);
     let builtin = group.is_some_and(|group| group.kinds.iter().any(|kind| kind.is_builtin()));
     if builtin { Err(Failure::no_such_resource()) } else { Ok(reply::page_not_found()) }

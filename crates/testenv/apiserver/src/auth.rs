@@ -1,8 +1,8 @@
 //! Bearer tokens and a list of access rules, so that tests can provoke 401 and 403.
 //!
 //! Without tokens everyone may do everything. With tokens, a request without a token is anonymous
-//! and may do nothing, and one with an unknown token is refused. The rules decide about all others:
-//! the first rule that matches wins, and what no rule matches is allowed.
+//! and may do nothing, and a request with an unknown token is refused. For all other requests the
+//! first matching rule decides; a request that no rule matches is allowed.
 //!
 //! With [`Authorization::Rbac`], the stored roles and bindings ([`crate::rbac`]) decide what no
 //! rule matches. Tokens of service accounts are accepted in both modes ([`crate::accounts`]).
@@ -129,13 +129,13 @@ impl Auth {
     /// Returns the user of a token. A server without tokens and without RBAC accepts every token
     /// and returns the owner.
     pub(crate) fn review(&self, token: &str) -> Option<User> {
-        if self.takes_all() { Some(self.owner()) } else { self.user_of(token) }
+        if self.accepts_every_request() { Some(self.owner()) } else { self.user_of(token) }
     }
 
     /// Returns the user of a request with this token, or a 401.
     pub(crate) fn authenticate(&self, token: Option<&str>) -> Result<User, Failure> {
         match token {
-            _ if self.takes_all() => Ok(self.owner()),
+            _ if self.accepts_every_request() => Ok(self.owner()),
             // Without this, nobody could create the first role.
             None if self.tokens.is_empty() => Ok(self.owner()),
             None => Ok(User::anonymous()),
@@ -150,7 +150,7 @@ impl Auth {
     }
 
     /// Returns whether every request is accepted, with any token or without one.
-    pub(crate) fn takes_all(&self) -> bool {
+    pub(crate) fn accepts_every_request(&self) -> bool {
         self.tokens.is_empty() && !self.uses_roles()
     }
 

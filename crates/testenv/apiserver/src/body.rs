@@ -70,7 +70,7 @@ impl http_body::Body for WithStack {
 }
 
 impl Drop for WithStack {
-    /// Dropping a watch may drop deeply nested objects that wait for their conversion, so this
+    /// Dropping a watch may drop deeply nested objects that are queued for conversion, so this
     /// needs a large stack, too.
     fn drop(&mut self) {
         if self.body.is_end_stream() || !self.shared.has_deep() {

@@ -42,11 +42,11 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::field_error::{FieldError, NO_FIELD};
-use crate::schema::before::{Before, ItemsBefore, KeyedItems};
+use crate::schema::before::{KeyedItems, OldItems, OldValue};
 use binding::Binding;
 pub(crate) use condition::{Condition, Subject};
 pub(crate) use definition::check_entries;
-use rule::{Bound, Rule, Verdict};
+use rule::{Rule, RuleInput, RuleOutcome};
 
 /// The cost limit for all rules of one write, as on the real server.
 const WRITE_BUDGET: u64 = 10_000_000;
@@ -68,7 +68,7 @@ pub(crate) struct Rules {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<FieldError>,
-    /// Rules that are not met by values that have not changed.
+    /// The messages of rules that unchanged values violate.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -88,19 +88,19 @@ impl Rules {
         &self,
         new: &Json,
         old: Option<&Json>,
-        before: Option<Before<'_>>,
+        before: Option<OldValue<'_>>,
     ) -> Findings {
-        let mut walk = Walk { findings: Findings::default(), budget: WRITE_BUDGET };
+        let mut walk = RuleWalk { findings: Findings::default(), budget: WRITE_BUDGET };
         let ratchet = Ratchet { current: before, parent: None };
         // If the budget runs out, that is among the findings.
-        let _ = walk.look(self, "", new, old, ratchet);
+        let _ = walk.evaluate_tree(self, "", new, old, ratchet);
         walk.findings
     }
 
     /// Evaluates all rules on the default of a field.
     pub(crate) fn check_default(&self, path: &str, value: &Json) -> Vec<FieldError> {
-        let mut walk = Walk { findings: Findings::default(), budget: WRITE_BUDGET };
-        let _ = walk.look(self, path, value, None, Ratchet::default());
+        let mut walk = RuleWalk { findings: Findings::default(), budget: WRITE_BUDGET };
+        let _ = walk.evaluate_tree(self, path, value, None, Ratchet::default());
         walk.findings.errors
     }
 
@@ -115,18 +115,19 @@ impl Rules {
     }
 }
 
-/// The old value at a path, for ratcheting: an unchanged value that breaks a rule is a warning.
+/// The old value at a path, for ratcheting: if an unchanged value violates a rule, that is only a
+/// warning.
 #[derive(Clone, Copy, Default)]
 struct Ratchet<'a> {
     /// The old value; `None` if the value is new, or cannot be correlated with an old one.
-    current: Option<Before<'a>>,
+    current: Option<OldValue<'a>>,
     /// The nearest ancestor with a known old value.
     parent: Option<&'a Ancestor<'a>>,
 }
 
 /// A value above the current one, with its old and its new value.
 struct Ancestor<'a> {
-    before: Before<'a>,
+    before: OldValue<'a>,
     new: &'a Json,
     /// Whether both are equal. Computed once for all values below.
     unchanged: OnceCell<bool>,
@@ -168,7 +169,7 @@ impl<'a> Ratchet<'a> {
     fn of_item<'b>(
         self,
         item: &Json,
-        held: Option<&ItemsBefore<'b>>,
+        held: Option<&OldItems<'b>>,
         here: Option<&'b Ancestor<'b>>,
     ) -> Ratchet<'b>
     where
@@ -184,13 +185,13 @@ impl<'a> Ratchet<'a> {
 /// The budget is used up.
 struct Exhausted;
 
-struct Walk {
+struct RuleWalk {
     findings: Findings,
     budget: u64,
 }
 
-impl Walk {
-    fn look<'a>(
+impl RuleWalk {
+    fn evaluate_tree<'a>(
         &mut self,
         rules: &Rules,
         path: &str,
@@ -211,7 +212,7 @@ impl Walk {
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.of_field(name, here.as_ref());
                     if let Some(rules) = &rules.additional {
-                        self.look(rules, &format!("{path}[{name}]"), field, old, ratchet)?;
+                        self.evaluate_tree(rules, &format!("{path}[{name}]"), field, old, ratchet)?;
                     }
                 }
                 for (name, field) in fields {
@@ -220,7 +221,7 @@ impl Walk {
                     let path =
                         if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     let ratchet = ratchet.of_field(name, here.as_ref());
-                    self.look(rules, &path, field, old, ratchet)?;
+                    self.evaluate_tree(rules, &path, field, old, ratchet)?;
                 }
                 Ok(())
             }
@@ -242,12 +243,12 @@ impl Walk {
             (Some(keys), Some(held)) => Some(KeyedItems::new(keys, held)),
             _ => None,
         };
-        let held = ratchet.current.and_then(Before::items);
+        let held = ratchet.current.and_then(OldValue::items);
         let here = ratchet.ancestor(new);
         for (index, item) in items.iter().enumerate() {
             let old = old.as_ref().and_then(|old| old.find(item));
             let ratchet = ratchet.of_item(item, held.as_ref(), here.as_ref());
-            self.look(inner, &format!("{path}[{index}]"), item, old, ratchet)?;
+            self.evaluate_tree(inner, &format!("{path}[{index}]"), item, old, ratchet)?;
         }
         Ok(())
     }
@@ -271,7 +272,7 @@ impl Walk {
             return Err(Exhausted);
         }
         let looks_back = rules.own.iter().any(|rule| rule.uses_old);
-        let bound = Bound {
+        let bound = RuleInput {
             new: rules.binding.value(new),
             old: old.filter(|_| looks_back).map(|old| rules.binding.value(old)),
         };
@@ -280,8 +281,8 @@ impl Walk {
                 continue;
             }
             match rule.evaluate(&bound, &mut self.budget) {
-                Verdict::Passed => {}
-                Verdict::Failed(detail) => {
+                RuleOutcome::Passed => {}
+                RuleOutcome::Failed(detail) => {
                     let shown = !matches!(kind.as_str(), "object" | "array");
                     let error = rule.error(path, shown.then_some(new), &detail);
                     if !rule.uses_old && ratchet.is_unchanged(new) {
@@ -290,8 +291,8 @@ impl Walk {
                         self.findings.errors.push(error);
                     }
                 }
-                Verdict::Broken(detail) => self.findings.errors.push(broken(&detail)),
-                Verdict::Over(detail) => {
+                RuleOutcome::EvaluationFailed(detail) => self.findings.errors.push(broken(&detail)),
+                RuleOutcome::BudgetExceeded(detail) => {
                     self.findings.errors.push(broken(&detail));
                     return Err(Exhausted);
                 }

@@ -26,13 +26,13 @@ use crate::state::State;
 
 impl State {
     /// Runs the built-in controllers until nothing changes any more.
-    pub(crate) fn settle(&mut self) {
-        self.settle_touched();
+    pub(crate) fn run_controllers(&mut self) {
+        self.handle_changes();
         self.aggregate_roles();
-        self.settle_touched();
+        self.handle_changes();
     }
 
-    fn settle_touched(&mut self) {
+    fn handle_changes(&mut self) {
         let mut steps = 0_u64;
         while let Some(touched) = self.touched.pop_front() {
             steps += 1;
@@ -43,7 +43,7 @@ impl State {
                 self.settle_namespace(&kind, &touched);
                 match &mut self.uncollected {
                     Some(uncollected) => uncollected.push_back(touched.clone()),
-                    None => drop(self.settle_garbage(&kind, &touched)),
+                    None => drop(self.collect_after_change(&kind, &touched)),
                 }
             }
             if self.creates_accounts {

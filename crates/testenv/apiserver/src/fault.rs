@@ -1,9 +1,10 @@
 //! Fault injection: a small closed set of faults, bound to requests by rules.
 //!
-//! A test adds a rule and gets an id to remove it by. For each request, the rules are evaluated in
-//! the order in which they were added. A rule skips its first `after` matching requests, and then
-//! strikes at most `times` times, each time with the probability `chance`, drawn from the server's
-//! seed: the same requests in the same order meet the same faults.
+//! A test adds a rule and gets an id with which it can remove the rule. For each request, the rules
+//! are evaluated in the order in which they were added. A rule skips its first `after` matching
+//! requests, and then applies at most `times` times, each time with the probability `chance`. The
+//! random numbers come from the seed of the server: the same requests in the same order meet the
+//! same faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +56,7 @@ pub enum Fault {
     DelayEvent(Duration),
 }
 
-/// A fault, and the requests or events at which it strikes.
+/// A fault, and the requests or events that it applies to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     fault: Fault,
@@ -92,7 +93,7 @@ struct Active {
 }
 
 impl FaultRule {
-    /// Creates a rule that strikes at every request, until a method below narrows it.
+    /// Creates a rule that applies to every request, until a method below narrows it.
     #[must_use]
     pub fn new(fault: Fault) -> Self {
         Self {
@@ -107,28 +108,28 @@ impl FaultRule {
         }
     }
 
-    /// Strikes only at this verb (`get`, `list`, `watch`, …); each further call adds one.
+    /// Applies only to this verb (`get`, `list`, `watch`, …); each further call adds one.
     #[must_use]
     pub fn verb(mut self, verb: impl Into<String>) -> Self {
         self.verbs.push(verb.into());
         self
     }
 
-    /// Strikes only at this resource, given by its plural; each further call adds one.
+    /// Applies only to this resource, given by its plural; each further call adds one.
     #[must_use]
     pub fn resource(mut self, plural: impl Into<String>) -> Self {
         self.resources.push(plural.into());
         self
     }
 
-    /// Strikes only in this namespace.
+    /// Applies only in this namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Strikes only at the object of this name.
+    /// Applies only to the object of this name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -142,14 +143,14 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at most so many times. Default: no limit.
+    /// Applies at most this many times. Default: no limit.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Strikes with this probability, from 0 to 1. Default: 1.
+    /// Applies with this probability, from 0 to 1. Default: 1.
     #[must_use]
     pub fn chance(mut self, probability: f64) -> Self {
         self.chance = probability;
@@ -187,12 +188,12 @@ impl Faults {
         id
     }
 
-    /// Removes a rule. Returns how often it has struck, or `None` if there is no such rule.
+    /// Removes a rule. Returns how often it was applied, or `None` if there is no such rule.
     pub fn remove(&self, id: FaultId) -> Option<u64> {
         self.lock().rules.remove(&id).map(|active| active.struck)
     }
 
-    /// Returns how often a rule has struck.
+    /// Returns how often a rule was applied.
     pub fn struck(&self, id: FaultId) -> u64 {
         self.lock().rules.get(&id).map_or(0, |active| active.struck)
     }
@@ -202,14 +203,14 @@ impl Faults {
         self.lock().rules.clear();
     }
 
-    /// Returns the faults that strike at a request, and counts it.
+    /// Returns the faults that apply to a request, and counts the request.
     pub(crate) fn at_request(&self, request: &RequestInfo) -> Vec<Fault> {
-        self.lock().strike(request, false)
+        self.lock().apply_rules(request, false)
     }
 
-    /// Returns the faults that strike at one event of a watch, and counts it.
+    /// Returns the faults that apply to one event of a watch, and counts the event.
     pub(crate) fn at_event(&self, request: &RequestInfo) -> Vec<Fault> {
-        self.lock().strike(request, true)
+        self.lock().apply_rules(request, true)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -218,7 +219,7 @@ impl Faults {
 }
 
 impl Inner {
-    fn strike(&mut self, request: &RequestInfo, events: bool) -> Vec<Fault> {
+    fn apply_rules(&mut self, request: &RequestInfo, events: bool) -> Vec<Fault> {
         let mut faults = Vec::new();
         for active in self.rules.values_mut() {
             let rule = &active.rule;
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_skips_then_strikes_as_often_as_told() {
+    fn rule_skips_requests_then_applies_a_limited_number_of_times() {
         let faults = Faults::from_seed(1);
         let id = faults.add(FaultRule::new(Fault::Hang).resource("pods").after(1).times(2));
         let struck: Vec<bool> =
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn events_and_requests_are_counted_apart() {
+    fn events_and_requests_are_counted_separately() {
         let faults = Faults::from_seed(1);
         faults.add(FaultRule::new(Fault::DropEvent).times(1));
         assert!(faults.at_request(&watch_of("pods")).is_empty());

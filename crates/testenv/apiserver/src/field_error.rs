@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn several_errors_stand_in_brackets_and_the_same_text_stands_once() {
+    fn several_errors_are_in_brackets_and_deduplicated() {
         let one = FieldError::required("a", "");
         let two = FieldError::required("b", "");
         assert_eq!(join(std::slice::from_ref(&one)), "a: Required value");

@@ -24,7 +24,8 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the text of Go's decoder for a syntax error, as far as ours tells the two apart.
+/// Returns the text of Go's decoder for a syntax error, as far as the error of `serde_json`
+/// identifies it.
 pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

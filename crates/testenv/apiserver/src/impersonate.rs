@@ -33,7 +33,7 @@ const WILDCARD_CHECK_MIN: usize = 4;
 
 /// The user that the headers of a request ask for.
 #[derive(Debug, Default)]
-struct Wanted {
+struct RequestedUser {
     name: String,
     uid: String,
     groups: Vec<String>,
@@ -60,7 +60,7 @@ impl Access<'_> {
         headers: &HeaderMap,
         request: &Attributes<'_>,
     ) -> Result<Option<User>, Failure> {
-        let Some(wanted) = Wanted::read(headers)? else { return Ok(None) };
+        let Some(wanted) = RequestedUser::read(headers)? else { return Ok(None) };
         let mut first = None;
         for mode in [
             Mode::AssociatedNode,
@@ -84,7 +84,7 @@ impl Access<'_> {
         &self,
         mode: Mode,
         sender: &User,
-        wanted: &Wanted,
+        wanted: &RequestedUser,
         request: &Attributes<'_>,
     ) -> Result<(), Failure> {
         let verb = mode.verb();
@@ -102,7 +102,12 @@ impl Access<'_> {
         self.check_extra(mode, sender, wanted)
     }
 
-    fn check_groups(&self, mode: Mode, sender: &User, wanted: &Wanted) -> Result<(), Failure> {
+    fn check_groups(
+        &self,
+        mode: Mode,
+        sender: &User,
+        wanted: &RequestedUser,
+    ) -> Result<(), Failure> {
         let verb = mode.verb();
         let of = |name| Attributes { verb: &verb, on: values(mode.group(), "groups", "", name) };
         if mode.constraint().is_some() {
@@ -122,13 +127,18 @@ impl Access<'_> {
         wanted.groups.iter().try_for_each(|group| self.authorize(sender, &of(group)))
     }
 
-    fn check_extra(&self, mode: Mode, sender: &User, wanted: &Wanted) -> Result<(), Failure> {
+    fn check_extra(
+        &self,
+        mode: Mode,
+        sender: &User,
+        wanted: &RequestedUser,
+    ) -> Result<(), Failure> {
         let verb = mode.verb();
         let of =
             |key, value| Attributes { verb: &verb, on: values(GROUP, "userextras", key, value) };
         let count: usize = wanted.extra.values().map(Vec::len).sum();
         if mode.constraint().is_some() {
-            if let Some(why) = wanted.odd_extra() {
+            if let Some(why) = wanted.invalid_extra_reason() {
                 return Err(forbidden(sender, &of("", ""), &why));
             }
             if count >= WILDCARD_CHECK_MIN && self.authorize(sender, &of("*", "*")).is_ok() {
@@ -176,7 +186,7 @@ impl Mode {
     }
 
     /// Returns whether the mode can impersonate this user at all.
-    fn applies(self, wanted: &Wanted, sender: &User) -> bool {
+    fn applies(self, wanted: &RequestedUser, sender: &User) -> bool {
         let only_name =
             wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let (node, account) = (wanted.node(), wanted.account());
@@ -195,7 +205,7 @@ impl Mode {
     }
 }
 
-impl Wanted {
+impl RequestedUser {
     /// Reads the headers. Returns `None` if they ask for nothing.
     fn read(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
         if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
@@ -263,7 +273,7 @@ impl Wanted {
     }
 
     /// Returns why constrained impersonation refuses the extra values, if it does.
-    fn odd_extra(&self) -> Option<String> {
+    fn invalid_extra_reason(&self) -> Option<String> {
         for (key, list) in &self.extra {
             if key.is_empty() {
                 return Some("impersonating the empty string key in extra is not allowed".into());

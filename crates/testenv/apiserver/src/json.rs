@@ -47,12 +47,12 @@ pub(crate) fn depth(value: &Value) -> usize {
 
 /// A value, and the paths of its duplicate members.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Read {
+pub(crate) struct ParsedJson {
     pub(crate) value: Value,
     pub(crate) duplicates: Vec<String>,
 }
 
-pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
+pub(crate) fn read(text: &[u8]) -> Result<ParsedJson, serde_json::Error> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     // A review is a little deeper than the object in it.
@@ -62,15 +62,15 @@ pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
     let value =
         Seed { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Read { value, duplicates })
+    Ok(ParsedJson { value, duplicates })
 }
 
-/// Converts the numbers of a value that was parsed by other means.
-pub(crate) fn make_whole(value: &mut Value) {
+/// Converts floats without a fraction to integers, in a value that another parser has read.
+pub(crate) fn integers_from_floats(value: &mut Value) {
     match value {
         Value::Number(found) if found.is_f64() => *value = number(found.as_f64().unwrap_or(0.0)),
-        Value::Array(list) => list.iter_mut().for_each(make_whole),
-        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        Value::Array(list) => list.iter_mut().for_each(integers_from_floats),
+        Value::Object(fields) => fields.values_mut().for_each(integers_from_floats),
         _ => {}
     }
 }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_two_members_wins_and_is_told_of() {
+    fn last_duplicate_member_wins_and_is_reported() {
         let text = br#"{"spec": {"a": 1, "a": 2, "l": [{"b": 1, "b": 1}]}}"#;
         let read = read(text).expect("it is JSON");
         assert_eq!(read.value, json!({"spec": {"a": 2, "l": [{"b": 1}]}}));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_fraction_are_whole() {
+    fn numbers_without_a_fraction_are_integers() {
         let value = read(b"[2.0, 0.25, -1e2, 9007199254740993, 18446744073709551615]")
             .expect("it is JSON")
             .value;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_value_is_an_error() {
+    fn trailing_text_is_an_error() {
         assert!(read(b"{} x").is_err());
         assert!(read(b"{\"a\":").is_err());
     }

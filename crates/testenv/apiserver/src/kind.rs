@@ -149,8 +149,8 @@ pub(crate) enum Generation {
 pub(crate) enum Dependents {
     /// They are deleted, too.
     Deleted,
-    /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and
-    /// therefore answer a DELETE with the object.
+    /// They are kept: jobs and replication controllers. The object first gets the finalizer
+    /// `orphan`, so a DELETE answers with the object.
     Orphaned,
     /// The propagation policy of the request is ignored: events.
     Ignored,

@@ -44,7 +44,7 @@
 //! is ordered: the same requests in the same order give the same bytes.
 
 #![forbid(unsafe_code)]
-// What only the modules behind the feature use is not worth a `cfg` each.
+// Items that only the feature-gated modules use do not have a `cfg` of their own.
 #![cfg_attr(not(feature = "kubectl"), allow(dead_code))]
 
 mod accept;

@@ -109,8 +109,8 @@ impl<'a> MergeSchema<'a> {
         }
     }
 
-    /// Like [`Self::field`], for stored objects: a field that the current schema does not know is
-    /// open.
+    /// Like [`Self::field`], for stored objects: a field that the current schema does not declare
+    /// has no schema.
     pub(crate) fn field_or_open(&self, name: &str) -> Field<'a> {
         self.field(name).unwrap_or(Field { place: Self::Open, named: false })
     }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_needed() {
+    fn name_is_required() {
         assert_eq!(
             create(&json!({"namespace": "default"})),
             ["metadata.name: Required value: name or generateName is required"]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_there_if_and_only_if_the_kind_has_one() {
+    fn namespace_is_required_exactly_for_namespaced_kinds() {
         assert_eq!(create(&json!({"name": "a"})), ["metadata.namespace: Required value"]);
         let meta = json!({"name": "a", "namespace": "x"});
         assert_eq!(create(&meta), [""; 0]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_annotations_and_finalizers_have_their_form() {
+    fn syntax_of_labels_annotations_and_finalizers_is_checked() {
         let errors = create(&json!({
             "name": "a", "namespace": "x",
             "labels": {"a b": "c d"},
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_identifies_an_object_does_not_change() {
+    fn uid_and_deletion_timestamp_are_immutable() {
         let old = json!({"name": "a", "uid": "1", "creationTimestamp": "2026-11-15T00:44:40Z"});
         let mut new = json!({"name": "a", "uid": "2", "deletionTimestamp": "2026-11-15T00:44:40Z"});
         prepare_update(&mut new, &old);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_any_shape_is_survived() {
+    fn malformed_metadata_does_not_panic() {
         for meta in
             [json!(null), json!("x"), json!([1]), json!({"labels": 1, "finalizers": {"a": 1}})]
         {

@@ -1,4 +1,4 @@
-//! The stand-in for `OpenAPI` documents without the feature `kubectl`: there are none.
+//! Replaces the `OpenAPI` documents if the feature `kubectl` is off: there are none.
 
 use http::request::Parts;
 use http::{Response, StatusCode};

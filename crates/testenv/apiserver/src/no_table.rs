@@ -1,6 +1,6 @@
-//! The stand-in for tables without the feature `kubectl`: no client gets one.
+//! Replaces tables if the feature `kubectl` is off: no client gets one.
 //!
-//! [`TableVersion`] has no values, so that code for tables compiles, and cannot run.
+//! [`TableVersion`] has no variants, so code for tables compiles but can never run.
 
 use serde_json::Value;
 
@@ -27,14 +27,14 @@ pub(crate) enum Include {
 }
 
 /// Writes tables of the objects of one kind.
-// Not an enum without values: the compiler would call the code that uses it unreachable.
+// Not an enum without variants: the compiler would warn about unreachable code where it is used.
 #[derive(Debug, Clone)]
 pub(crate) struct TableWriter(TableVersion);
 
 pub(crate) mod custom {
     use serde_json::Value;
 
-    /// The columns of one version of a custom kind, which nobody sees.
+    /// The columns of one version of a custom kind. Nothing shows them.
     #[derive(Debug, Clone)]
     pub(crate) struct CustomColumns;
 

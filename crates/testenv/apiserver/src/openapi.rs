@@ -35,7 +35,7 @@ use crate::shared::Shared;
 use crate::state::State;
 
 impl State {
-    /// Returns all documents. [`Document::made`] generates those that are missing, which takes
+    /// Returns all documents. [`Document::generated`] generates those that are missing, which takes
     /// milliseconds: the caller must have released the lock of the state.
     fn openapi_documents(&mut self) -> Vec<Arc<Document>> {
         let groups = self.registry.groups();
@@ -79,7 +79,7 @@ fn paths_of(documents: &[Arc<Document>]) -> Value {
     let mut paths = Map::new();
     for document in documents {
         let path = document.path();
-        let url = format!("/openapi/v3/{path}?hash={}", document.made().hash);
+        let url = format!("/openapi/v3/{path}?hash={}", document.generated().hash);
         paths.insert(path, json!({"serverRelativeURL": url}));
     }
     json!({ "paths": paths })
@@ -94,8 +94,8 @@ pub(crate) fn document(
     version: &str,
 ) -> Result<Response<Body>, Failure> {
     let document = shared.state().openapi_document(group, version);
-    let made = document.as_deref().map(Document::made);
-    Ok(answer::answer(made, request.uri.path(), request.uri.query(), &request.headers))
+    let generated = document.as_deref().map(Document::generated);
+    Ok(answer::answer(generated, request.uri.path(), request.uri.query(), &request.headers))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use self::index::{Index, Missing};
+use self::index::{Index, MissingRole};
 use self::rule::{Attributes, GROUP, PolicyRule};
 use crate::kind::Kind;
 use crate::object::Key;
@@ -96,7 +96,11 @@ impl Rbac {
     }
 
     /// Returns all rules that a user holds in a namespace, and the bound roles that do not exist.
-    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<Missing>) {
+    pub(crate) fn rules_of(
+        &self,
+        user: &User,
+        namespace: &str,
+    ) -> (Vec<PolicyRule>, Vec<MissingRole>) {
         let (mut rules, mut lost) = (Vec::new(), Vec::new());
         for grant in self.index.grants(user, namespace) {
             match grant.rules {

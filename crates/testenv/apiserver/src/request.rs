@@ -30,7 +30,7 @@ impl RequestInfo {
             group: path.group.clone(),
             resource: path.plural.clone(),
             subresource: path.subresource.clone(),
-            // For authorization, a namespace lies in itself.
+            // For authorization, a namespace belongs to itself.
             namespace: if path.group.is_empty() && path.plural == "namespaces" {
                 path.name.clone()
             } else {

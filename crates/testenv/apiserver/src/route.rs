@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_objects_and_parts_are_told_apart() {
+    fn collections_objects_and_subresources_are_distinguished() {
         assert_eq!(resource("/api/v1/pods"), ["", "v1", "", "pods", "", ""]);
         assert_eq!(resource("/api/v1/namespaces/a/pods"), ["", "v1", "a", "pods", "", ""]);
         assert_eq!(resource("/api/v1/namespaces/a/pods/p"), ["", "v1", "a", "pods", "p", ""]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_are_unknown() {
+    fn unusual_paths_are_unknown() {
         for path in
             ["/", "", "/foo", "/api/v1/namespaces/a//b", "/apis/g/v/a/b/c/d/e/f", "/api/v1/%ff"]
         {

@@ -25,7 +25,7 @@ use crate::cel::Rules;
 use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
-use before::Before;
+use before::OldValue;
 use node::Node;
 
 /// The structural schema of one version of a custom resource.
@@ -146,7 +146,7 @@ impl Schema {
             errors.push(rules_not_checked());
             return Vec::new();
         }
-        let found = rules.check(new, old, old.map(|old| Before::new(&self.root, old)));
+        let found = rules.check(new, old, old.map(|old| OldValue::new(&self.root, old)));
         errors.extend(found.errors);
         found.warnings
     }

@@ -17,8 +17,8 @@ use crate::object::Key;
 use crate::rbac::Rbac;
 use crate::service::ApiService;
 use crate::shared::Shared;
-use crate::state::{State, Touched};
-use crate::store::{Image, Store};
+use crate::state::{ObjectChange, State};
+use crate::store::{Store, StoreSnapshot};
 use crate::user::User;
 use crate::webhook::backend::Webhooks;
 use crate::write::apply::tracking::{Tracking, Writer};
@@ -54,17 +54,17 @@ pub struct Builder {
 /// A saved state of a server, for [`ApiServer::restore`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    image: Image,
+    store_snapshot: StoreSnapshot,
     registry: Registry,
     served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
-    uncollected: Option<VecDeque<Touched>>,
+    uncollected: Option<VecDeque<ObjectChange>>,
     rbac: Option<Arc<Rbac>>,
     has_deep: bool,
 }
 
-/// The number of changes per kind that can be watched from the past. The real server keeps about as
-/// many.
+/// The number of changes per kind that watches and lists can read from the past. The real server
+/// keeps about as many.
 const HISTORY_DEFAULT: usize = 10_000;
 
 /// The namespaces that every cluster has.
@@ -163,7 +163,7 @@ impl ApiServer {
     pub fn snapshot(&self) -> Snapshot {
         let state = self.shared.state();
         Snapshot {
-            image: state.store.image(),
+            store_snapshot: state.store.store_snapshot(),
             registry: state.registry.clone(),
             served: state.served.clone(),
             owners: state.owners.clone(),
@@ -180,8 +180,8 @@ impl ApiServer {
             self.shared.note_depth(usize::MAX);
         }
         let mut state = self.shared.state();
-        state.store.restore(snapshot.image.clone());
-        state.registry.go_back_to(&snapshot.registry);
+        state.store.restore(snapshot.store_snapshot.clone());
+        state.registry.restore(&snapshot.registry);
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
         if let Some(uncollected) = &mut state.uncollected {
@@ -314,5 +314,5 @@ fn bootstrap(state: &mut State) {
     if state.rbac.is_some() {
         state.create_default_roles();
     }
-    state.settle();
+    state.run_controllers();
 }

@@ -48,7 +48,7 @@ impl ApiService {
     }
 
     /// Exempts requests from the [fault rules](crate::ApiServer::faults), for a test that inspects
-    /// the server while faults affect other clients. Events of its watches still meet all faults.
+    /// the server while faults affect other clients. Faults still affect the events of its watches.
     #[must_use]
     pub fn without_faults(self) -> Self {
         Self { meets_faults: false, ..self }
@@ -80,8 +80,8 @@ impl ApiService {
         };
         let faults =
             if self.meets_faults { self.shared.faults.at_request(&info) } else { Vec::new() };
-        if let Some(refused) = strike_before(&faults).await? {
-            return strike_after(&faults, refused);
+        if let Some(refused) = apply_faults_before(&faults).await? {
+            return apply_faults_after(&faults, refused);
         }
         let watched = (info.verb == "watch").then(|| info.resource_name());
         let result = match self.shared.authorize_request(&parts, &route, &info, query.as_ref().ok())
@@ -126,7 +126,7 @@ impl ApiService {
         if let Ok(date) = HeaderValue::try_from(self.shared.clock.date()) {
             response.headers_mut().insert(DATE, date);
         }
-        strike_after(&faults, response)
+        apply_faults_after(&faults, response)
     }
 }
 
@@ -171,8 +171,9 @@ where
     }
 }
 
-/// Applies the faults that strike before a request is handled. Some of them answer the request.
-async fn strike_before(faults: &[Fault]) -> Result<Option<Response<Body>>, Disconnected> {
+/// Applies the faults that take effect before a request is handled. Some of them answer the
+/// request.
+async fn apply_faults_before(faults: &[Fault]) -> Result<Option<Response<Body>>, Disconnected> {
     for fault in faults {
         match fault {
             Fault::Delay(delay) => tokio::time::sleep(*delay).await,
@@ -211,8 +212,8 @@ fn injected(code: u16, retry_after: Option<u64>) -> Response<Body> {
     reply::failure(&failure)
 }
 
-/// Applies the faults that strike at the answer.
-fn strike_after(
+/// Applies the faults that affect the answer.
+fn apply_faults_after(
     faults: &[Fault],
     mut response: Response<Body>,
 ) -> Result<Response<Body>, Disconnected> {

@@ -41,7 +41,7 @@ pub(crate) struct State {
     /// The index of owners, for garbage collection.
     pub(crate) owners: Owners,
     /// Changes that the built-in controllers have not handled yet.
-    pub(crate) touched: VecDeque<Touched>,
+    pub(crate) touched: VecDeque<ObjectChange>,
     /// The specs of the served definitions, by the name of the definition.
     pub(crate) served: BTreeMap<String, Value>,
     /// The `OpenAPI` documents of groups with custom kinds.
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) collects: bool,
     /// Set if the garbage collector works by step: the changes that it has not handled yet. The
     /// queue is bounded only by the number of changes since the collector last had nothing to do.
-    pub(crate) uncollected: Option<VecDeque<Touched>>,
+    pub(crate) uncollected: Option<VecDeque<ObjectChange>>,
     /// Whether every namespace gets the service account `default`.
     pub(crate) creates_accounts: bool,
     /// The rights of all users, if RBAC is switched on. Requests share it.
@@ -67,7 +67,7 @@ pub(crate) struct State {
 
 /// A change that may give a built-in controller something to do.
 #[derive(Debug, Clone)]
-pub(crate) struct Touched {
+pub(crate) struct ObjectChange {
     pub(crate) kind: KindId,
     pub(crate) key: Key,
     /// Set if the object was removed.
@@ -148,7 +148,11 @@ impl State {
         if let Some(rbac) = self.rbac_of(kind) {
             rbac.note(kind, key, &object);
         }
-        self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
+        self.touched.push_back(ObjectChange {
+            kind: kind.storage,
+            key: key.clone(),
+            removed: None,
+        });
         let stored = self.store.put(&self.storing(kind), key, object, version);
         self.note_configurations(kind);
         stored
@@ -201,7 +205,7 @@ impl State {
         let uid = text(&last.value(), "uid").to_owned();
         let owners = self.owners.forget(kind.storage, key, &uid);
         let removed = Some(Removed { uid, owners });
-        self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed });
+        self.touched.push_back(ObjectChange { kind: kind.storage, key: key.clone(), removed });
         self.note_configurations(kind);
         Some(last)
     }

@@ -6,7 +6,7 @@
 //!
 //! * the revision only grows (until [`Store::restore`], which ends every watch), and every change
 //!   has a revision of its own;
-//! * the log of a table holds all its changes after `forgotten`, in order;
+//! * the log of a table holds all its changes after `trimmed_until`, in order;
 //! * an object in a table has the revision of its last change.
 
 mod history;
@@ -48,7 +48,7 @@ pub(crate) struct Table {
     /// The size of the objects in the log, in bytes.
     log_bytes: usize,
     /// The revision of the last change that was dropped from the log.
-    forgotten: u64,
+    trimmed_until: u64,
     /// Notifies watchers of changes; closed when watches must end.
     changed: watch::Sender<u64>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Slice {
 
 /// A saved state, for [`Store::restore`].
 #[derive(Debug, Clone)]
-pub(crate) struct Image {
+pub(crate) struct StoreSnapshot {
     revision: u64,
     tables: BTreeMap<KindId, BTreeMap<Key, Arc<Stored>>>,
 }
@@ -157,14 +157,14 @@ impl Store {
 
     /// Returns the oldest revision that a list or a watch of this kind can start from.
     pub(crate) fn oldest(&self, kind: KindId) -> u64 {
-        let forgotten = self.tables.get(&kind).map_or(0, |table| table.forgotten);
-        forgotten.max(self.compacted)
+        let trimmed_until = self.tables.get(&kind).map_or(0, |table| table.trimmed_until);
+        trimmed_until.max(self.compacted)
     }
 
     /// Returns the revision of the last change of this kind that its log has dropped. Watches that
     /// have not read it cannot continue.
-    pub(crate) fn forgotten(&self, kind: KindId) -> u64 {
-        self.tables.get(&kind).map_or(0, |table| table.forgotten)
+    pub(crate) fn trimmed_until(&self, kind: KindId) -> u64 {
+        self.tables.get(&kind).map_or(0, |table| table.trimmed_until)
     }
 
     /// Drops the history. Watches that have read all of it continue.
@@ -172,7 +172,7 @@ impl Store {
         self.compacted = self.revision;
         for table in self.tables.values_mut() {
             if let Some(last) = table.log.back() {
-                table.forgotten = last.revision();
+                table.trimmed_until = last.revision();
             }
             table.log.clear();
             table.log_bytes = 0;
@@ -224,12 +224,13 @@ impl Store {
 
     /// Creates the table of a new kind, whose history begins now.
     pub(crate) fn begin_kind(&mut self, kind: KindId) {
-        let forgotten = self.revision;
-        self.tables.entry(kind).or_insert_with(|| Table { forgotten, ..Table::default() });
+        let trimmed_until = self.revision;
+        self.tables.entry(kind).or_insert_with(|| Table { trimmed_until, ..Table::default() });
     }
 
-    /// Re-indexes the objects of a kind after its schema has changed: `edit` gets each object with
-    /// its version and may change it. Revisions stay, and the watches of the kind end.
+    /// Re-indexes the objects of a kind after its schema has changed. `edit` is called with each
+    /// object and its version, and may change the object. Revisions stay, and the watches of the
+    /// kind end.
     pub(crate) fn reindex(
         &mut self,
         kind: &Registered,
@@ -249,9 +250,9 @@ impl Store {
         self.tables.remove(&kind);
     }
 
-    pub(crate) fn image(&self) -> Image {
+    pub(crate) fn store_snapshot(&self) -> StoreSnapshot {
         let tables = self.tables.iter();
-        Image {
+        StoreSnapshot {
             revision: self.revision,
             tables: tables.map(|(kind, table)| (*kind, table.objects.clone())).collect(),
         }
@@ -259,10 +260,10 @@ impl Store {
 
     /// Goes back to an earlier state, revision included, as an etcd that is restored from a backup
     /// does. History begins there, and every watch ends.
-    pub(crate) fn restore(&mut self, image: Image) {
-        self.revision = image.revision;
-        self.compacted = image.revision;
-        let tables = image.tables.into_iter();
+    pub(crate) fn restore(&mut self, store_snapshot: StoreSnapshot) {
+        self.revision = store_snapshot.revision;
+        self.compacted = store_snapshot.revision;
+        let tables = store_snapshot.tables.into_iter();
         self.tables =
             tables.map(|(kind, objects)| (kind, Table { objects, ..Table::default() })).collect();
     }
@@ -305,7 +306,7 @@ impl Default for Table {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             log_bytes: 0,
-            forgotten: 0,
+            trimmed_until: 0,
             changed: watch::Sender::new(0),
         }
     }
@@ -320,7 +321,7 @@ impl Table {
             let dropped =
                 self.log.pop_front().expect("a log over its window must have a first event");
             self.log_bytes -= dropped.size();
-            self.forgotten = dropped.revision();
+            self.trimmed_until = dropped.revision();
         }
         self.changed.send_replace(revision);
     }

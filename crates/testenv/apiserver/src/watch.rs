@@ -63,8 +63,9 @@ pub(crate) struct Watch {
     unconverted: Vec<Arc<Stored>>,
     /// The revision of the bookmark that ends the initial events, if the client asked for it.
     initial_end: Option<u64>,
-    /// Whether the first bookmark also marks the end of the initial events. This is so for watches
-    /// that begin with all objects by default, and not because the client asked for initial events.
+    /// Whether the first bookmark also marks the end of the initial events. This is the case if the
+    /// watch starts with all objects by default, and not because the client asked for initial
+    /// events.
     marks_first: bool,
     /// All changes up to this revision have been read from the log.
     cursor: u64,
@@ -77,7 +78,7 @@ pub(crate) struct Watch {
     next_bookmark: Option<Instant>,
     /// The source of the uids of conversions, if a webhook converts objects of the kind.
     ids: Option<Ids>,
-    /// Whether the log was read since the next bookmark was due.
+    /// Whether the log has been read since the next bookmark became due.
     caught_up: bool,
     over: bool,
 }
@@ -233,7 +234,7 @@ impl Watch {
 
     /// Reads new changes from the log. Returns whether there was anything to do.
     fn read_log(&mut self) -> bool {
-        let (events, forgotten, now) = {
+        let (events, trimmed_until, now) = {
             let state = self.shared.state();
             // The kind is gone, or the server was restored to an earlier state: this is not the log
             // that was read before.
@@ -244,10 +245,14 @@ impl Watch {
             self.changed.borrow_and_update();
             let store = &state.store;
             let kind = self.kind.storage;
-            (store.changes_after(kind, self.cursor, BATCH), store.forgotten(kind), store.revision())
+            (
+                store.changes_after(kind, self.cursor, BATCH),
+                store.trimmed_until(kind),
+                store.revision(),
+            )
         };
-        if self.cursor < forgotten {
-            self.fail(&Failure::watch_too_old(self.cursor, forgotten));
+        if self.cursor < trimmed_until {
+            self.fail(&Failure::watch_too_old(self.cursor, trimmed_until));
             return true;
         }
         self.cursor = match events.last() {
@@ -308,7 +313,7 @@ impl Watch {
         }
     }
 
-    /// Queues the line of an event, and applies the faults that strike at it.
+    /// Queues the line of an event, and applies the faults for this event.
     async fn deliver(&mut self, event: &Event) {
         let line = match self.line(event).await {
             Ok(Some(line)) => line,

@@ -69,7 +69,7 @@ impl Builder {
     }
 
     /// Sets the number of nodes, named `node-1` and so on. Default: 1. With 0, every pod is
-    /// assigned to a node without an object.
+    /// assigned to a node name for which there is no Node object.
     pub fn nodes(self, nodes: u32) -> Self {
         Self { nodes, ..self }
     }

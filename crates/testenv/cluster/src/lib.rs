@@ -14,7 +14,7 @@
 //! let cluster = Cluster::builder().nodes(3).start().await?;
 //! let nodes: Api<Node> = Api::all(cluster.client());
 //! assert_eq!(nodes.list(&ListParams::default()).await?.items.len(), 3);
-//! // … start your operator with a client of its own, create objects, wait for what comes of them.
+//! // … start your operator with a client of its own, create objects, wait for the results.
 //! cluster.stop().await?;
 //! # Ok(())
 //! # }
@@ -27,8 +27,8 @@
 //! [`windlass_workloads`] say what the server and the workloads do, and what they do not.
 //!
 //! The feature `program`, on by default, builds the program of the same name. Libraries turn it
-//! off, because it selects a version of the Kubernetes types. It includes the feature `kubectl`:
-//! what only kubectl asks the API server for.
+//! off, because it selects a version of the Kubernetes types. It includes the feature `kubectl`,
+//! which adds what only kubectl needs from the API server.
 //!
 //! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (how the
 //! controllers authenticate), `greeting` (the output of the program).

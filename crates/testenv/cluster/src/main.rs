@@ -19,10 +19,10 @@ struct Options {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_parser = program::parse_address)]
     listen: SocketAddr,
-    /// How many nodes there are.
+    /// The number of nodes.
     #[arg(long, default_value_t = 3)]
     nodes: u32,
-    /// Serve with TLS, by a certificate that is made for it, and with a token.
+    /// Serve over TLS, with a generated certificate and a token.
     #[arg(long)]
     tls: bool,
     /// How many milliseconds a pod takes to become ready.

@@ -1,9 +1,9 @@
 //! Checks whether caches are up to date with the server.
 //!
-//! The version of a list cannot be compared with that of a watch: a cache learns of the cluster's
-//! version only when something changes that it watches. So the server is asked for a list. Every
-//! object of the list must be in the cache, in that version or a later one, and every other object
-//! of the cache must be newer than the list.
+//! The resource version of a cache says little: a cache learns a new version only when an object
+//! that it watches changes. So the server is asked for a list. Every object of the list must be in
+//! the cache, in that version or a later one, and every other object of the cache must be newer
+//! than the list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,12 +36,12 @@ struct ListMeta {
     resource_version: String,
 }
 
-/// Returns a description of the first cache of these controllers that lags behind the server, and
-/// what it lacks.
+/// Returns a description of the first cache of these controllers that is not up to date with the
+/// server, and what it lacks.
 ///
 /// # Errors
 /// If the server does not answer.
-pub(crate) async fn behind(
+pub(crate) async fn first_stale_cache(
     client: &Client,
     controllers: &[Arc<dyn AnyController>],
 ) -> Result<Option<String>, kube::Error> {
@@ -61,7 +61,7 @@ pub(crate) async fn behind(
     Ok(None)
 }
 
-/// Returns what a cache lacks of a namespace.
+/// Returns how the cache differs from the server in a namespace; `None` if it is up to date.
 async fn missing(
     client: &Client,
     cache: &InformerCache,

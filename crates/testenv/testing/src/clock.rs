@@ -22,16 +22,18 @@ const WATCH_PAUSED: Duration = Duration::from_mins(10);
 /// How long `never` watches on the wall clock, where a passing test takes all of it.
 const WATCH_WALL: Duration = Duration::from_secs(2);
 
-/// On the paused clock, a test also ends after its limit, clamped to this range, on the wall clock:
-/// a controller that is always busy never lets the paused clock advance.
-const ALARM: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
+/// A test on the paused clock also has a limit in real time: its own limit, clamped to this range.
+/// Otherwise a controller that is always busy would block the test forever, because the paused
+/// clock would not advance.
+const WALL_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
 
 /// The first pause between two checks. Pauses grow, so that a failing test does not check a hundred
 /// thousand times.
 const PAUSE_PAUSED: Duration = Duration::from_millis(1);
 const PAUSE_WALL: Duration = Duration::from_millis(10);
 
-/// The longest pause on the wall clock. On the paused clock it is this fraction of the limit.
+/// The longest pause between two checks on the wall clock. On the paused clock it is this fraction
+/// of the limit.
 const PAUSE_WALL_MAX: Duration = Duration::from_millis(100);
 const PAUSE_PAUSED_PART: u32 = 300;
 
@@ -107,33 +109,35 @@ pub(crate) async fn poll<T>(
             pause = (pause * 2).min(longest);
         }
     };
-    let Alarm { rang, _keeps_on } =
-        Alarm::after(clock.pick(limit.clamp(ALARM.0, ALARM.1), limit + ALARM.1));
+    let WallClockTimeout { elapsed, _keep_alive } = WallClockTimeout::after(clock.pick(
+        limit.clamp(WALL_TIMEOUT_RANGE.0, WALL_TIMEOUT_RANGE.1),
+        limit + WALL_TIMEOUT_RANGE.1,
+    ));
     tokio::select! {
         biased;
         found = looking => found,
-        _ = rang => None,
+        _ = elapsed => None,
     }
 }
 
-/// Fires after a time on the wall clock, whatever tokio's clock shows, and never early, even if it
-/// is dropped.
-struct Alarm {
-    rang: oneshot::Receiver<()>,
+/// Fires after a time on the wall clock, independent of tokio's clock. Dropping it does not fire
+/// it.
+struct WallClockTimeout {
+    elapsed: oneshot::Receiver<()>,
     /// Dropping it ends the thread.
-    _keeps_on: mpsc::Sender<()>,
+    _keep_alive: mpsc::Sender<()>,
 }
 
-impl Alarm {
+impl WallClockTimeout {
     fn after(time: Duration) -> Self {
-        let ((keeps_on, dropped), (bell, rang)) = (mpsc::channel::<()>(), oneshot::channel());
+        let ((keeps_on, dropped), (bell, elapsed)) = (mpsc::channel::<()>(), oneshot::channel());
         // A thread, because a blocking task would keep the paused clock from advancing.
         std::thread::spawn(move || {
             if dropped.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let _ = bell.send(());
             }
         });
-        Self { rang, _keeps_on: keeps_on }
+        Self { elapsed, _keep_alive: keeps_on }
     }
 }
 
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn paused_clock_is_told_from_the_real_one() {
+    async fn paused_clock_is_detected() {
         assert_eq!(Clock::current(), Clock::Paused);
         Clock::resume();
         assert_eq!(Clock::current(), Clock::Wall);

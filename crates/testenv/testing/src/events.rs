@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::core::request::Request;
 use serde_json::Value;
 
-use crate::objects::{TestObject, done};
+use crate::objects::{TestObject, expect_accepted};
 use crate::test_cluster::TestCluster;
 
 /// An event about an object, as `kubectl describe` shows it.
@@ -36,7 +36,7 @@ impl TestCluster {
     pub fn events<K: TestObject>(&self, name: &str) -> impl Future<Output = Vec<EventRecord>> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
         async move {
-            for controller in self.parts().iter().flat_map(|part| part.controllers()) {
+            for controller in self.runnables().iter().flat_map(|part| part.controllers()) {
                 controller.recorder().flush().await;
             }
             // Events about objects without a namespace are in this one.
@@ -47,7 +47,7 @@ impl TestCluster {
                 let request = request.map_err(kube::Error::BuildRequest)?;
                 self.client().request::<Value>(request).await
             };
-            let list = done(at, "asked for its events", &named, sent.await);
+            let list = expect_accepted(at, "asked for its events", &named, sent.await);
             let is_about = |event: &&Value| {
                 let about = &event["involvedObject"];
                 about["kind"] == *named.kind && about["name"] == *named.name

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::clock::{Clock, poll};
 use crate::diff::difference;
-use crate::objects::{Named, TestObject};
+use crate::objects::{ObjectName, TestObject};
 use crate::report::{causes, fail, short, state};
 use crate::test_cluster::TestCluster;
 
@@ -90,7 +90,7 @@ impl TestCluster {
         async move { self.gone_at::<K>(at, &named).await }
     }
 
-    pub(crate) async fn gone_at<K: TestObject>(&self, at: &Location<'_>, named: &Named) {
+    pub(crate) async fn gone_at<K: TestObject>(&self, at: &Location<'_>, named: &ObjectName) {
         let look = async || match self.find::<K>(named).await {
             Ok(None) => Ok(()),
             Ok(Some(found)) => Err(format!("{named} is still there:\n{}", yaml(&found))),
@@ -127,8 +127,8 @@ impl TestCluster {
         self.wait_at(Location::caller(), look)
     }
 
-    /// Checks that an object does not come to match: for ten minutes on the paused clock, which
-    /// cost nothing, and for two seconds on the wall clock. `json!({})` expects that an object does
+    /// Checks that an object does not match during a time: ten minutes on the paused clock, where
+    /// they cost nothing, or two seconds on the wall clock. `json!({})` expects that an object does
     /// not exist at all. The object is polled, so a short-lived state may be missed.
     ///
     /// # Panics
@@ -166,7 +166,7 @@ impl TestCluster {
     async fn never_at<K: TestObject>(
         &self,
         at: &Location<'_>,
-        named: Named,
+        named: ObjectName,
         unwanted: impl Expectation<K>,
         time: Option<Duration>,
     ) {
@@ -181,7 +181,7 @@ impl TestCluster {
             Some(format!("{named} became so after {after} on {clock}:\n{}", yaml(&found)))
         });
         if let Some(message) = happened.await {
-            fail(at, &format!("{message}\n\n{}", state(&self.parts())));
+            fail(at, &format!("{message}\n\n{}", state(&self.runnables())));
         }
     }
 
@@ -214,7 +214,7 @@ impl TestCluster {
                     short(limit),
                     Clock::current().name(),
                     last.trim_end(),
-                    state(&self.parts())
+                    state(&self.runnables())
                 ),
             ),
         }
@@ -223,7 +223,7 @@ impl TestCluster {
     /// Returns a matching object, or the difference.
     async fn look<K: TestObject>(
         &self,
-        named: &Named,
+        named: &ObjectName,
         expected: &impl Expectation<K>,
     ) -> Result<K, String> {
         let found = match self.find::<K>(named).await {
@@ -239,7 +239,7 @@ impl TestCluster {
 
     /// Returns why something that the test runs has failed.
     fn failure(&self) -> Option<String> {
-        self.parts().iter().find_map(|part| part.failure())
+        self.runnables().iter().find_map(|part| part.failure())
     }
 }
 

@@ -56,17 +56,17 @@ impl TestCluster {
             self.delete_at::<K>(at, &named, &DeleteParams::foreground()).await;
             for step in 0.. {
                 let quiet = Quiet::new().ignore_retries();
-                wait_until(self, &self.parts(), &quiet, at).await;
+                wait_until(self, &self.runnables(), &quiet, at).await;
                 if !server.collect_step() {
                     break;
                 }
                 if step == STEPS_MAX {
-                    let parts = state(&self.parts());
+                    let runnables = state(&self.runnables());
                     fail(
                         at,
                         &format!(
                             "{named} is not gone after {STEPS_MAX} steps of the garbage collector: \
-                         something makes again what it deletes\n\n{parts}"
+                         something makes again what it deletes\n\n{runnables}"
                         ),
                     );
                 }

@@ -1,7 +1,7 @@
 //! Tests of controllers: run one on an embedded or a real server, wait until it is quiet, and check
 //! what it did.
 //!
-//! A whole test, of the operator of the README:
+//! A complete test, of the operator in the README:
 //!
 //! ```
 //! # mod operator {
@@ -69,9 +69,9 @@
 //!   Definitions come from types ([`TestCluster::install`]) or from YAML
 //!   ([`TestCluster::install_from`]).
 //! - [`TestCluster::run`] starts a controller, [`TestCluster::run_manager`] a manager with
-//!   everything that it runs, [`TestCluster::run_workloads`] the controllers that create pods for
-//!   Deployments. A [`Running`] is shut down in order when dropped, and a controller that fails
-//!   fails the test.
+//!   everything that it runs, and [`TestCluster::run_workloads`] the controllers that create pods
+//!   for Deployments. A [`Running`] shuts down in order when it is dropped. If a controller fails,
+//!   the test fails.
 //! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] defines what that
 //!   means for waiting keys. [`Running::take_writes`] returns what the controller wrote, in order.
 //!   [`TestCluster::run_until_quiet`] does all of it in one call.

@@ -15,7 +15,7 @@ use crate::report::{causes, fail};
 use crate::test_cluster::TestCluster;
 
 /// The extensions of the files that are read from a folder.
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The kind that [`TestCluster::install_from`] looks for.
 const DEFINITION: &str = "CustomResourceDefinition";
@@ -150,7 +150,7 @@ fn documents(path: &Path) -> Result<Vec<Document>, String> {
     let entries: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let is_manifest = |file: &PathBuf| {
         let ending = file.extension().and_then(|ending| ending.to_str());
-        file.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending))
+        file.is_file() && ending.is_some_and(|ending| EXTENSIONS.contains(&ending))
     };
     let mut files: Vec<_> = entries.map_err(unreadable)?.into_iter().filter(is_manifest).collect();
     files.sort();
@@ -164,7 +164,7 @@ fn parse(file: &Path) -> Result<Vec<Document>, String> {
         .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
     let mut documents = Vec::new();
     for (number, text) in split(&text).into_iter().enumerate() {
-        if says_nothing(&text) {
+        if is_comment_only(&text) {
             continue;
         }
         let place = format!("{}, document {}", file.display(), number + 1);
@@ -191,14 +191,14 @@ fn split(text: &str) -> Vec<String> {
         }
     }
     texts.push(current);
-    if texts.len() > 1 && says_nothing(&texts[0]) {
+    if texts.len() > 1 && is_comment_only(&texts[0]) {
         texts.remove(0);
     }
     texts
 }
 
 /// Returns whether a text has only comments.
-fn says_nothing(text: &str) -> bool {
+fn is_comment_only(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'))
 }
 

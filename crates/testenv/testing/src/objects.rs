@@ -1,4 +1,4 @@
-//! What a test itself does to objects, with all rights.
+//! The requests that the test itself sends, with all rights.
 
 use std::fmt::Debug;
 use std::panic::Location;
@@ -28,7 +28,7 @@ impl<T> TestObject for T where
 }
 
 /// A requested object; displayed as `ConfigMap default/web`.
-pub(crate) struct Named {
+pub(crate) struct ObjectName {
     pub(crate) kind: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
@@ -53,7 +53,7 @@ impl TestCluster {
                 let request = request.create(&PostParams::default(), bytes);
                 self.client().request(request.map_err(kube::Error::BuildRequest)?).await
             };
-            done(at, "created", &named, sent.await)
+            expect_accepted(at, "created", &named, sent.await)
         }
     }
 
@@ -62,7 +62,7 @@ impl TestCluster {
     pub fn get<K: TestObject>(&self, name: &str) -> impl Future<Output = K> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
         async move {
-            match done(at, "read", &named, self.find::<K>(&named).await) {
+            match expect_accepted(at, "read", &named, self.find::<K>(&named).await) {
                 Some(found) => found,
                 None => fail(at, &format!("there is no {named}")),
             }
@@ -73,7 +73,7 @@ impl TestCluster {
     #[track_caller]
     pub fn get_opt<K: TestObject>(&self, name: &str) -> impl Future<Output = Option<K>> {
         let (at, named) = (Location::caller(), self.named::<K>(name));
-        async move { done(at, "read", &named, self.find::<K>(&named).await) }
+        async move { expect_accepted(at, "read", &named, self.find::<K>(&named).await) }
     }
 
     /// Returns all objects of a type in the namespace of the test, or in the cluster for a
@@ -89,7 +89,7 @@ impl TestCluster {
                     self.client().request(request.map_err(kube::Error::BuildRequest)?).await?;
                 Ok(list.items)
             };
-            done(at, "listed", &named, sent.await)
+            expect_accepted(at, "listed", &named, sent.await)
         }
     }
 
@@ -109,7 +109,7 @@ impl TestCluster {
     async fn patch_at<K: TestObject>(
         &self,
         at: &Location<'_>,
-        named: Named,
+        named: ObjectName,
         subresource: Option<&str>,
         patch: Value,
     ) -> K {
@@ -122,7 +122,7 @@ impl TestCluster {
             };
             self.client().request(request.map_err(kube::Error::BuildRequest)?).await
         };
-        done(at, "patched", &named, sent.await)
+        expect_accepted(at, "patched", &named, sent.await)
     }
 
     /// Deletes an object. It may stay until its finalizers are gone: see
@@ -136,7 +136,7 @@ impl TestCluster {
     pub(crate) async fn delete_at<K: TestObject>(
         &self,
         at: &Location<'_>,
-        named: &Named,
+        named: &ObjectName,
         params: &DeleteParams,
     ) {
         let sent = async {
@@ -145,7 +145,7 @@ impl TestCluster {
             let request = request.map_err(kube::Error::BuildRequest)?;
             self.client().request::<Value>(request).await
         };
-        done(at, "deleted", named, sent.await);
+        expect_accepted(at, "deleted", named, sent.await);
     }
 
     /// Deletes the namespace of the test on the cluster of a kubeconfig. Elsewhere it ends with the
@@ -154,7 +154,7 @@ impl TestCluster {
     pub fn delete_namespace(&self) -> impl Future<Output = ()> {
         let at = Location::caller();
         async move {
-            let named = Named {
+            let named = ObjectName {
                 kind: "Namespace".to_owned(),
                 namespace: None,
                 name: self.namespace().to_owned(),
@@ -165,14 +165,14 @@ impl TestCluster {
                 let request = request.map_err(kube::Error::BuildRequest)?;
                 self.client().request::<Value>(request).await
             };
-            done(at, "deleted", &named, sent.await);
+            expect_accepted(at, "deleted", &named, sent.await);
         }
     }
 
     /// Returns an object as the server stores it; `None` if it does not exist.
     pub(crate) async fn find<K: TestObject>(
         &self,
-        named: &Named,
+        named: &ObjectName,
     ) -> Result<Option<K>, kube::Error> {
         let request = Request::new(K::url_path(&(), named.namespace.as_deref()));
         let request = request.get(&named.name, &GetParams::default());
@@ -184,22 +184,22 @@ impl TestCluster {
     }
 
     /// Returns the object that a test means by `name`.
-    pub(crate) fn named<K: TestObject>(&self, name: &str) -> Named {
+    pub(crate) fn named<K: TestObject>(&self, name: &str) -> ObjectName {
         let (namespace, name) = match name.split_once('/') {
             Some((namespace, name)) => (namespace, name),
             None => (self.namespace(), name),
         };
         let namespace = <K::Scope as Scope>::NAMESPACED.then(|| namespace.to_owned());
-        Named { kind: K::kind(&()).into_owned(), namespace, name: name.to_owned() }
+        ObjectName { kind: K::kind(&()).into_owned(), namespace, name: name.to_owned() }
     }
 }
 
 /// Returns the result of a request that must succeed.
 #[track_caller]
-pub(crate) fn done<T>(
+pub(crate) fn expect_accepted<T>(
     at: &Location<'_>,
     verb: &str,
-    named: &Named,
+    named: &ObjectName,
     answer: Result<T, kube::Error>,
 ) -> T {
     match answer {
@@ -208,7 +208,7 @@ pub(crate) fn done<T>(
     }
 }
 
-impl std::fmt::Display for Named {
+impl std::fmt::Display for ObjectName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),

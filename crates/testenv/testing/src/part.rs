@@ -17,25 +17,25 @@ use crate::writes::WriteRecord;
 /// How long runs in progress may continue when a test stops its controller.
 const GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Controllers or a manager that run.
-pub(crate) struct Part {
+/// Running controllers, or a running manager.
+pub(crate) struct Runnable {
     pub(crate) name: String,
-    subject: Subject,
+    kind: RunnableKind,
     /// The writes since the last call of [`take_writes`](Self::take_writes).
     writes: Arc<Writes>,
-    ended: watch::Sender<Option<PartResult>>,
+    ended: watch::Sender<Option<RunnableResult>>,
 }
 
 /// The running controllers or manager.
-pub(crate) enum Subject {
+pub(crate) enum RunnableKind {
     Controllers(Vec<Arc<dyn AnyController>>, Shutdown),
     Manager(View, CancellationToken),
 }
 
-/// The outcome: the error is its text, with its causes.
-pub(crate) type PartResult = Result<(), String>;
+/// The outcome of a run. The error is a text with all causes.
+pub(crate) type RunnableResult = Result<(), String>;
 
-/// The writes, in order. It grows with the test.
+/// The recorded writes, in order. The list grows until the test takes them.
 #[derive(Default)]
 pub(crate) struct Writes(Mutex<Vec<WriteRecord>>);
 
@@ -49,13 +49,13 @@ impl Writes {
     }
 }
 
-impl Part {
-    pub(crate) fn new(name: impl Into<String>, subject: Subject, writes: Arc<Writes>) -> Self {
-        Self { name: name.into(), subject, writes, ended: watch::Sender::new(None) }
+impl Runnable {
+    pub(crate) fn new(name: impl Into<String>, kind: RunnableKind, writes: Arc<Writes>) -> Self {
+        Self { name: name.into(), kind, writes, ended: watch::Sender::new(None) }
     }
 
-    /// Runs it to its end, and records the outcome.
-    pub(crate) async fn run(&self, running: impl Future<Output = PartResult>) {
+    /// Polls `running` to its end, and records the outcome. A panic counts as a failure.
+    pub(crate) async fn run(&self, running: impl Future<Output = RunnableResult>) {
         let ended = AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -64,23 +64,23 @@ impl Part {
         self.ended.send_replace(Some(ended));
     }
 
-    /// Asks it to shut down in order.
+    /// Starts an orderly shutdown.
     pub(crate) fn stop(&self) {
-        match &self.subject {
-            Subject::Controllers(_, shutdown) => shutdown.begin(GRACE_PERIOD),
-            Subject::Manager(_, stop) => stop.cancel(),
+        match &self.kind {
+            RunnableKind::Controllers(_, shutdown) => shutdown.begin(GRACE_PERIOD),
+            RunnableKind::Manager(_, stop) => stop.cancel(),
         }
     }
 
-    /// Waits until it has ended, and returns the outcome.
-    pub(crate) async fn wait_for_end(&self) -> PartResult {
+    /// Waits for the end, and returns the outcome.
+    pub(crate) async fn wait_for_end(&self) -> RunnableResult {
         let mut ended = self.ended.subscribe();
         let ended = ended.wait_for(Option::is_some).await;
         // Cannot fail: `self` holds the sender.
         ended.ok().and_then(|ended| ended.clone()).unwrap_or(Ok(()))
     }
 
-    /// Returns why it failed; `None` if it runs, or ended successfully.
+    /// Returns the failure; `None` while it runs, and after a successful end.
     pub(crate) fn failure(&self) -> Option<String> {
         match &*self.ended.borrow() {
             Some(Err(failure)) => Some(format!("{} failed: {failure}", self.name)),
@@ -92,20 +92,20 @@ impl Part {
         self.ended.borrow().is_some()
     }
 
-    /// Returns its controllers; empty before a manager has built them.
+    /// Returns the controllers. They are empty until a manager has built them.
     pub(crate) fn controllers(&self) -> Vec<Arc<dyn AnyController>> {
-        match &self.subject {
-            Subject::Controllers(controllers, _) => controllers.clone(),
-            Subject::Manager(view, _) => view.controllers(),
+        match &self.kind {
+            RunnableKind::Controllers(controllers, _) => controllers.clone(),
+            RunnableKind::Manager(view, _) => view.controllers(),
         }
     }
 
-    /// Returns why its controllers do not work yet; `None` if they do, or have ended.
+    /// Returns why the controllers do not work yet; `None` if they do, or have ended.
     pub(crate) fn obstacle(&self) -> Option<String> {
         if self.has_ended() {
             return None;
         }
-        if let Subject::Manager(view, _) = &self.subject
+        if let RunnableKind::Manager(view, _) = &self.kind
             && let Some(obstacle) = view.obstacle()
         {
             return Some(obstacle);
@@ -118,8 +118,8 @@ impl Part {
     }
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for Runnable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Runnable").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -7,8 +7,8 @@
 //! 3. Every cache shows what the server has *after* 1, and every handler has processed it.
 //! 4. Step 1 still holds, and no run has ended since.
 //!
-//! So no run can have begun in between, and nothing that was written before the call is still on
-//! its way, neither from the test nor from the controllers.
+//! So no run can have begun in between, and every earlier write, of the test or of the controllers,
+//! has been processed.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use windlass::prelude::ObjectKey;
 use windlass::reconciler::{AnyController, Cause, Counts};
 use windlass::workqueue::KeyStatus;
 
-use crate::caches::behind;
+use crate::caches::first_stale_cache;
 use crate::clock::{Clock, poll};
-use crate::part::Part;
+use crate::part::Runnable;
 use crate::report::{causes, fail, short, state};
 use crate::test_cluster::TestCluster;
 
@@ -70,7 +70,7 @@ impl Quiet {
         Self { ignores_retries: true, ..self }
     }
 
-    /// Returns the state of a key, if it counts.
+    /// Returns a description of a key that must be waited for; `None` if the key is quiet.
     fn obstacle(&self, status: &KeyStatus<ObjectKey, Cause>, now: Instant) -> Option<String> {
         let key = &status.key;
         if status.running.is_some() {
@@ -90,19 +90,19 @@ impl Quiet {
     }
 }
 
-/// Waits until all of these are quiet.
+/// Waits until all of `runnables` are quiet.
 pub(crate) async fn wait_until(
     cluster: &TestCluster,
-    parts: &[Arc<Part>],
+    runnables: &[Arc<Runnable>],
     quiet: &Quiet,
     at: &Location<'_>,
 ) {
     let (limit, mut last) = (cluster.limit(), String::new());
     let waited = poll(limit, async || {
-        if let Some(failure) = parts.iter().find_map(|part| part.failure()) {
+        if let Some(failure) = runnables.iter().find_map(|part| part.failure()) {
             return Some(Err(failure));
         }
-        match obstacle(cluster, parts, quiet).await {
+        match obstacle(cluster, runnables, quiet).await {
             None => Some(Ok(())),
             Some(obstacle) => {
                 last = obstacle;
@@ -119,19 +119,26 @@ pub(crate) async fn wait_until(
                 "not quiet after {} on {}: {last}\n\n{}",
                 short(limit),
                 Clock::current().name(),
-                state(parts)
+                state(runnables)
             ),
         ),
     }
 }
 
-/// Returns what keeps these from being quiet.
-async fn obstacle(cluster: &TestCluster, parts: &[Arc<Part>], quiet: &Quiet) -> Option<String> {
-    if let Some(obstacle) = parts.iter().find_map(|part| part.obstacle()) {
+/// Returns why `runnables` are not quiet; `None` if they are.
+async fn obstacle(
+    cluster: &TestCluster,
+    runnables: &[Arc<Runnable>],
+    quiet: &Quiet,
+) -> Option<String> {
+    if let Some(obstacle) = runnables.iter().find_map(|part| part.obstacle()) {
         return Some(obstacle);
     }
-    let controllers: Vec<_> =
-        parts.iter().filter(|part| !part.has_ended()).flat_map(|part| part.controllers()).collect();
+    let controllers: Vec<_> = runnables
+        .iter()
+        .filter(|part| !part.has_ended())
+        .flat_map(|part| part.controllers())
+        .collect();
     let before = counts(&controllers);
     if let Some(busy) = busy(&controllers, quiet) {
         return Some(busy);
@@ -141,9 +148,9 @@ async fn obstacle(cluster: &TestCluster, parts: &[Arc<Part>], quiet: &Quiet) -> 
             return Some(format!("events of {} are not written", controller.name()));
         }
     }
-    match behind(&cluster.client(), &controllers).await {
+    match first_stale_cache(&cluster.client(), &controllers).await {
         Ok(None) => {}
-        Ok(behind) => return behind,
+        Ok(first_stale_cache) => return first_stale_cache,
         Err(error) => return Some(format!("the server does not answer: {}", causes(&error))),
     }
     let busy = pending(&controllers, quiet).or_else(|| busy(&controllers, quiet));
@@ -151,7 +158,7 @@ async fn obstacle(cluster: &TestCluster, parts: &[Arc<Part>], quiet: &Quiet) -> 
     busy.or_else(|| has_run().then(|| "a run has just ended".to_owned()))
 }
 
-/// Returns the state of a key that counts.
+/// Returns a description of the first key that must be waited for.
 fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
     controllers.iter().find_map(|controller| {
         let snapshot = controller.queue().snapshot();
@@ -168,7 +175,7 @@ fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<Stri
         source.handlers.into_iter().map(move |handler| (resource.clone(), handler))
     });
     let mut handlers = handlers.filter(|(_, handler)| handler.pending > 0 || handler.busy);
-    let on_their_way = handlers.next();
+    let pending_handler = handlers.next();
     let mapped = || {
         controllers.iter().find_map(|controller| {
             let mappers = controller.status().mappers;
@@ -177,7 +184,7 @@ fn pending(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<Stri
         })
     };
     // In this order: an event that is no longer pending then already counts as being mapped.
-    on_their_way
+    pending_handler
         .map(|(resource, _)| format!("events of {resource} are on their way"))
         .or_else(mapped)
 }

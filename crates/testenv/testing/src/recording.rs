@@ -31,8 +31,8 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Returns `None` unless the evidence is requested. Call it in the thread of the test: its name
-    /// is recorded.
+    /// Returns `None` unless the evidence is requested. Must be called in the thread of the test,
+    /// because the name of the thread is recorded as the name of the test.
     ///
     /// # Panics
     /// If the evidence file cannot be created.

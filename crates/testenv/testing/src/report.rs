@@ -1,4 +1,5 @@
-//! The message of a failed test: where it failed, what runs, and why it ran.
+//! The message of a failed test: the line that failed, the state of the controllers, and the causes
+//! of their last runs.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use windlass::prelude::ObjectKey;
 use windlass::reconciler::{AnyController, Cause, Outcome, Run};
 use windlass::workqueue::KeyStatus;
 
-use crate::part::Part;
+use crate::part::Runnable;
 
 /// How many keys of a controller are shown.
 const KEYS: usize = 10;
@@ -24,7 +25,7 @@ pub(crate) fn fail(at: &Location<'_>, message: &str) -> ! {
     panic!("{}\n\nin the test at {at}", message.trim_end());
 }
 
-/// An error with all of its causes, unless its own text has them already.
+/// Returns an error with all of its causes, unless its own text contains them already.
 pub(crate) fn causes(error: &dyn Error) -> String {
     let (mut text, mut next) = (error.to_string(), error.source());
     while let Some(error) = next {
@@ -38,9 +39,9 @@ pub(crate) fn causes(error: &dyn Error) -> String {
 }
 
 /// Describes the state of everything, and its last runs with their causes.
-pub(crate) fn state(parts: &[Arc<Part>]) -> String {
+pub(crate) fn state(runnables: &[Arc<Runnable>]) -> String {
     let mut text = String::new();
-    for part in parts {
+    for part in runnables {
         if let Some(failure) = part.failure() {
             let _ = writeln!(text, "{failure}");
         }

@@ -12,7 +12,7 @@ use windlass::prelude::{Controller, Reconcile};
 use windlass::reconciler::{AnyController, ControllerBuilder, ObjectType, Shutdown};
 use windlass_workloads::Workloads;
 
-use crate::part::{Part, PartResult, Subject, Writes};
+use crate::part::{Runnable, RunnableKind, RunnableResult, Writes};
 use crate::quiet::Quiet;
 use crate::recording::Recording;
 use crate::report::{causes, fail};
@@ -86,7 +86,7 @@ impl TestCluster {
             None => manager,
         };
         let (view, stop) = (manager.view(), CancellationToken::new());
-        let part = Part::new("the manager", Subject::Manager(view, stop.clone()), writes);
+        let part = Runnable::new("the manager", RunnableKind::Manager(view, stop.clone()), writes);
         let running = async { manager.run_until(stop).await.map_err(|error| causes(&error)) };
         Running::start(self, part, running)
     }
@@ -105,7 +105,7 @@ impl TestCluster {
             fail(at, "the cluster of a kubeconfig has its own workloads: these would fight them");
         }
         // With all rights, whatever account the controllers run as.
-        let factory = self.as_admin().foreign_factory();
+        let factory = self.as_admin().unrecorded_factory();
         let workloads = change(Workloads::new(&factory));
         let controllers = match workloads.controllers() {
             Ok(controllers) => controllers,
@@ -143,7 +143,7 @@ impl TestCluster {
         name: String,
         controllers: Vec<Arc<dyn AnyController>>,
         factory: SharedInformerFactory,
-        first: impl Future<Output = PartResult> + Send + 'static,
+        first: impl Future<Output = RunnableResult> + Send + 'static,
     ) -> Running {
         let (writes, shutdown) = (Arc::new(Writes::default()), Shutdown::new());
         for controller in &controllers {
@@ -151,7 +151,7 @@ impl TestCluster {
             // A controller that the user has built may have an observer, which is kept.
             controller.on_write(Arc::new(move |by, write| noted.note(by, write)));
         }
-        let subject = Subject::Controllers(controllers.clone(), shutdown.clone());
+        let subject = RunnableKind::Controllers(controllers.clone(), shutdown.clone());
         let running = async move {
             let ran = match first.await {
                 Ok(()) => run_together(&controllers, &shutdown).await,
@@ -160,12 +160,15 @@ impl TestCluster {
             factory.shut_down().await;
             ran
         };
-        Running::start(self, Part::new(name, subject, writes), running)
+        Running::start(self, Runnable::new(name, subject, writes), running)
     }
 }
 
 /// Runs controllers until they are stopped. If one fails, the others are stopped, too.
-async fn run_together(controllers: &[Arc<dyn AnyController>], shutdown: &Shutdown) -> PartResult {
+async fn run_together(
+    controllers: &[Arc<dyn AnyController>],
+    shutdown: &Shutdown,
+) -> RunnableResult {
     let run = |controller: &Arc<dyn AnyController>| {
         let controller = Arc::clone(controller);
         async move {

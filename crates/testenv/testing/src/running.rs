@@ -1,4 +1,4 @@
-//! The handle of something that runs.
+//! The handle of a running controller or manager.
 
 use std::fmt;
 use std::panic::Location;
@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use windlass::prelude::ObjectKey;
 use windlass::reconciler::{AnyController, Run};
 
-use crate::part::{Part, PartResult};
+use crate::part::{Runnable, RunnableResult};
 use crate::quiet::{Quiet, wait_until};
 use crate::report::fail;
 use crate::test_cluster::TestCluster;
@@ -22,7 +22,7 @@ use crate::writes::WriteRecord;
 #[must_use = "a controller stops when its handle is dropped"]
 pub struct Running {
     cluster: TestCluster,
-    part: Arc<Part>,
+    part: Arc<Runnable>,
     tasks: TaskTracker,
 }
 
@@ -30,8 +30,8 @@ impl Running {
     /// Starts `running`, which ends when the part is stopped.
     pub(crate) fn start(
         cluster: &TestCluster,
-        part: Part,
-        running: impl Future<Output = PartResult> + Send + 'static,
+        part: Runnable,
+        running: impl Future<Output = RunnableResult> + Send + 'static,
     ) -> Self {
         let (part, tasks) = (Arc::new(part), TaskTracker::new());
         cluster.add(&part);
@@ -40,9 +40,10 @@ impl Running {
         Self { cluster: cluster.clone(), part, tasks }
     }
 
-    /// Waits until it is quiet by the default of [`Quiet`]: no key is ready, running, due at once
-    /// or waiting for a retry, its events are written, and its caches are up to date with the
-    /// server. To wait for several of them together: [`TestCluster::wait_until_quiet`].
+    /// Waits until the controller or manager is quiet as [`Quiet::new`] defines it: no key is
+    /// ready, running, due at once or waiting for a retry, all events are written, and the caches
+    /// are up to date with the server. To wait for several together:
+    /// [`TestCluster::wait_until_quiet`].
     ///
     /// # Panics
     /// If it is not quiet in time; the message has its keys and why they ran. If it fails.
@@ -71,7 +72,7 @@ impl Running {
         wait_until(&self.cluster, std::slice::from_ref(&self.part), &quiet, at).await;
     }
 
-    /// Returns its writes since the last call, in the order in which the server answered.
+    /// Returns the writes since the last call, in the order in which the server answered.
     pub fn take_writes(&self) -> Vec<WriteRecord> {
         self.part.take_writes()
     }
@@ -138,7 +139,7 @@ impl TestCluster {
     #[track_caller]
     pub fn wait_until(&self, quiet: Quiet) -> impl Future<Output = ()> {
         let at = Location::caller();
-        async move { wait_until(self, &self.parts(), &quiet, at).await }
+        async move { wait_until(self, &self.runnables(), &quiet, at).await }
     }
 }
 

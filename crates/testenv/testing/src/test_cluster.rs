@@ -11,7 +11,7 @@ use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_testserver::{Account, TestServer};
 
 use crate::clock::Clock;
-use crate::part::Part;
+use crate::part::Runnable;
 use crate::recording::Recording;
 use crate::report::causes;
 
@@ -40,8 +40,8 @@ struct Shared {
     server: Server,
     client: Client,
     namespace: String,
-    /// What the test runs, while somebody holds it.
-    parts: Mutex<Vec<Weak<Part>>>,
+    /// What the test runs, while its [`Running`](crate::Running) exists.
+    runnables: Mutex<Vec<Weak<Runnable>>>,
 }
 
 enum Server {
@@ -120,7 +120,7 @@ impl TestCluster {
             Ok(client) => client,
             Err(error) => panic!("the cluster cannot be reached: {error}"),
         };
-        let shared = Shared { server, client, namespace, parts: Mutex::default() };
+        let shared = Shared { server, client, namespace, runnables: Mutex::default() };
         Self { shared: Arc::new(shared), token: None, timeout: None, watches_all }
     }
 
@@ -190,8 +190,9 @@ impl TestCluster {
         })
     }
 
-    /// Returns a factory for controllers that do not belong to the operator.
-    pub(crate) fn foreign_factory(&self) -> SharedInformerFactory {
+    /// Returns a factory whose requests are not recorded, for controllers that do not belong to the
+    /// operator.
+    pub(crate) fn unrecorded_factory(&self) -> SharedInformerFactory {
         self.factory_on(ClientStack::new())
     }
 
@@ -218,17 +219,17 @@ impl TestCluster {
     }
 
     /// Adds something that runs.
-    pub(crate) fn add(&self, part: &Arc<Part>) {
+    pub(crate) fn add(&self, part: &Arc<Runnable>) {
         self.lock().push(Arc::downgrade(part));
     }
 
     /// Returns what runs.
-    pub(crate) fn parts(&self) -> Vec<Arc<Part>> {
+    pub(crate) fn runnables(&self) -> Vec<Arc<Runnable>> {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Part>>> {
-        self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Runnable>>> {
+        self.shared.runnables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_program_is_told_in_one_line_that_says_how_to_get_it() {
+    fn error_for_a_missing_program_is_one_line_with_the_remedy() {
         let error = Error::Unavailable { program: "etcd", looked_in: "/a, /b".to_owned() };
         let text = error.to_string();
         assert_eq!(text.lines().count(), 1, "{text}");

@@ -1,5 +1,5 @@
-//! One test for both servers: a function becomes a test on the embedded server and a test on a real
-//! kube-apiserver, which only runs where it is asked for.
+//! Runs one test on both servers: a macro turns a function into a test on the embedded server and a
+//! test on a real kube-apiserver, which is ignored unless it is requested.
 
 /// Makes two tests of `async fn $test(server: TestServer)`: `$test::embedded`, and `$test::real`,
 /// which is ignored by default because it needs a real kube-apiserver with etcd.

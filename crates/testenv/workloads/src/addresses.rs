@@ -1,4 +1,4 @@
-//! Made-up addresses: each node has one, and a range for its pods.
+//! Addresses of simulated nodes and pods: each node has one, and a range for its pods.
 //!
 //! Nothing listens on them. A pod's status and the endpoints of a service need an address, so each
 //! pod gets the lowest free one, unique while the pod lives.
@@ -47,8 +47,8 @@ impl Network {
         Self { host: Ipv4Addr::from(NODES + number + 1), base: PODS + number * RANGE }
     }
 
-    /// Returns the addresses in the node object. If one is missing or outside our ranges, that of
-    /// the first node is used.
+    /// Returns the addresses in the node object. If one is missing or outside of our ranges, the
+    /// address of the first node is used.
     pub(crate) fn of(node: &Node) -> Self {
         let first = Self::numbered(0);
         let addresses = node.status["addresses"].as_array().into_iter().flatten();

@@ -30,9 +30,9 @@ impl Index for Orphans {
     }
 }
 
-/// How an object relates to a controller.
+/// Whether an object belongs to a controller, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum Ownership {
     /// Belongs to the controller.
     Ours,
     /// Belongs to no controller; to be adopted.
@@ -55,19 +55,19 @@ pub(crate) fn selector(selector: &LabelSelector) -> Result<Option<Selector>, Err
 }
 
 /// Returns how `object` relates to the controller `owner`.
-pub(crate) fn claim(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector) -> Claim {
+pub(crate) fn ownership(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector) -> Ownership {
     let nothing = BTreeMap::new();
     let matches = selector.matches(object.labels.as_ref().unwrap_or(&nothing));
     let owner_is_deleted = owner.deletion_timestamp.is_some();
     match controller(object) {
-        Some(reference) if Some(&reference.uid) != owner.uid.as_ref() => Claim::Foreign,
-        Some(_) if matches => Claim::Ours,
-        Some(_) if owner_is_deleted => Claim::Foreign,
-        Some(_) => Claim::Release,
+        Some(reference) if Some(&reference.uid) != owner.uid.as_ref() => Ownership::Foreign,
+        Some(_) if matches => Ownership::Ours,
+        Some(_) if owner_is_deleted => Ownership::Foreign,
+        Some(_) => Ownership::Release,
         None if !matches || owner_is_deleted || object.deletion_timestamp.is_some() => {
-            Claim::Foreign
+            Ownership::Foreign
         }
-        None => Claim::Adopt,
+        None => Ownership::Adopt,
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn adopters<O: Managed, K>(
         matches!(selector, Ok(Some(selector)) if selector.matches(&labels))
     };
     let owners = owners.in_namespace(head.namespace().unwrap_or_default());
-    // An owner that cannot be decoded is reported by its own runs.
+    // An owner that cannot be decoded is reported when the owner itself is reconciled.
     let wanting = owners.iter().filter(|owner| owner.get().is_ok_and(|owner| is_match(&owner)));
     wanting.map(|owner| owner.key().clone()).collect()
 }
@@ -166,16 +166,16 @@ pub(crate) async fn claim_all_with<O: Managed, K: Managed>(
     let mut ours = Vec::with_capacity(objects.len());
     let mut may_adopt = None;
     for object in objects {
-        match claim(object.meta(), owner.meta(), selector) {
-            Claim::Foreign => {}
-            Claim::Ours => ours.push(object),
-            Claim::Release => {
+        match ownership(object.meta(), owner.meta(), selector) {
+            Ownership::Foreign => {}
+            Ownership::Ours => ours.push(object),
+            Ownership::Release => {
                 let uid = owner.uid().unwrap_or_default();
                 let mut free = K::clone(&object);
                 free.owner_references_mut().retain(|reference| reference.uid != uid);
                 cx.live().update(&*object, &free).await?;
             }
-            Claim::Adopt => {
+            Ownership::Adopt => {
                 // The cache may not show yet that the owner is being deleted or was replaced.
                 let allowed = match may_adopt {
                     Some(allowed) => allowed,
@@ -219,36 +219,36 @@ mod tests {
         meta(json!({"labels": {"app": label}, "ownerReferences": owners}))
     }
 
-    fn claimed(object: &ObjectMeta, owner: &ObjectMeta) -> Claim {
+    fn claimed(object: &ObjectMeta, owner: &ObjectMeta) -> Ownership {
         let only_web = LabelSelector {
             match_labels: Some([("app".to_owned(), "web".to_owned())].into()),
             ..LabelSelector::default()
         };
         let selector = selector(&only_web).expect("valid").expect("not everything");
-        claim(object, owner, &selector)
+        ownership(object, owner, &selector)
     }
 
     #[test]
-    fn owner_is_told_by_uid_and_selector() {
+    fn ownership_follows_from_uid_and_selector() {
         let owner = meta(json!({"name": "x", "uid": "1"}));
-        assert_eq!(claimed(&object("web", Some("1")), &owner), Claim::Ours);
-        assert_eq!(claimed(&object("web", Some("2")), &owner), Claim::Foreign);
-        assert_eq!(claimed(&object("web", None), &owner), Claim::Adopt);
-        assert_eq!(claimed(&object("api", Some("1")), &owner), Claim::Release);
-        assert_eq!(claimed(&object("api", None), &owner), Claim::Foreign);
+        assert_eq!(claimed(&object("web", Some("1")), &owner), Ownership::Ours);
+        assert_eq!(claimed(&object("web", Some("2")), &owner), Ownership::Foreign);
+        assert_eq!(claimed(&object("web", None), &owner), Ownership::Adopt);
+        assert_eq!(claimed(&object("api", Some("1")), &owner), Ownership::Release);
+        assert_eq!(claimed(&object("api", None), &owner), Ownership::Foreign);
     }
 
     #[test]
-    fn nothing_changes_hands_while_one_of_both_is_deleted() {
+    fn nothing_is_adopted_or_released_during_a_deletion() {
         let deleted = "2026-01-01T00:00:00Z";
         let going = meta(json!({"name": "x", "uid": "1", "deletionTimestamp": deleted}));
-        assert_eq!(claimed(&object("web", Some("1")), &going), Claim::Ours);
-        assert_eq!(claimed(&object("web", None), &going), Claim::Foreign);
-        assert_eq!(claimed(&object("api", Some("1")), &going), Claim::Foreign);
+        assert_eq!(claimed(&object("web", Some("1")), &going), Ownership::Ours);
+        assert_eq!(claimed(&object("web", None), &going), Ownership::Foreign);
+        assert_eq!(claimed(&object("api", Some("1")), &going), Ownership::Foreign);
         let owner = meta(json!({"name": "x", "uid": "1"}));
         let mut orphan = object("web", None);
         orphan.deletion_timestamp = going.deletion_timestamp;
-        assert_eq!(claimed(&orphan, &owner), Claim::Foreign);
+        assert_eq!(claimed(&orphan, &owner), Ownership::Foreign);
     }
 
     #[test]

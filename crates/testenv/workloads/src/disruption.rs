@@ -18,7 +18,7 @@ use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunC
 use crate::adoption::controller;
 use crate::clock::Clock;
 use crate::objects::{Deployment, DisruptionBudget, Pod, ReplicaSet, StatefulSet};
-use budget::{failed, judged, wanted};
+use budget::{failed, status_of, wanted};
 
 /// Updates the statuses of disruption budgets.
 pub(crate) struct DisruptionBudgets {
@@ -61,7 +61,7 @@ pub(crate) fn build(
 /// Returns the budgets that select a pod.
 fn budgets_of(budgets: &Lister<DisruptionBudget>, pod: &Cached<Pod>) -> Vec<ObjectKey> {
     let budgets = budgets.in_namespace(pod.head().namespace().unwrap_or_default());
-    // A budget that cannot be decoded is reported by its own runs.
+    // A budget that cannot be decoded is reported when the budget itself is reconciled.
     let selecting = budgets.iter().filter(|one| {
         one.get()
             .is_ok_and(|budget| selector(&budget).is_ok_and(|labels| selects(labels.as_ref(), pod)))
@@ -101,7 +101,7 @@ impl Reconcile<DisruptionBudget> for DisruptionBudgets {
                 return Err(error);
             }
         };
-        let (status, again) = judged(&budget, &pods, wanted, now);
+        let (status, again) = status_of(&budget, &pods, wanted, now);
         new.status = status;
         cx.live().update_status(&*budget, &new).await?;
         Ok(again.map_or(Action::Done, Action::RequeueAfter))

@@ -19,13 +19,13 @@ use crate::objects::{EndpointSlice, Node, Pod, Service};
 use crate::pod::node;
 use crate::replica_set::indexed;
 use desired::{Located, MANAGED_BY, MANAGER, changes};
-use endpoint::has_place;
+use endpoint::is_published;
 
 /// Reconciles the endpoint slices of services.
 pub(crate) struct EndpointSlices {
     slices: Lister<EndpointSlice>,
     pods: Lister<Pod>,
-    /// `None` if all pods are on a node without an object.
+    /// `None` if there are no Node objects.
     nodes: Option<Lister<Node>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn build(
 /// Returns the services that select a pod.
 fn services_of(services: &Lister<Service>, pod: &Cached<Pod>) -> Vec<ObjectKey> {
     let services = services.in_namespace(pod.head().namespace().unwrap_or_default());
-    // A service that cannot be decoded is reported by its own runs.
+    // A service that cannot be decoded is reported when the service itself is reconciled.
     let selecting =
         services.iter().filter(|one| one.get().is_ok_and(|service| selects(&service, pod)));
     selecting.map(|service| service.key().clone()).collect()
@@ -83,7 +83,7 @@ impl Reconcile<Service> for EndpointSlices {
             return Ok(Action::Done);
         }
         let mut present = trusted_candidates(cx, &*service, &self.slices).await?;
-        present.retain(|slice| is_ours(slice, &service));
+        present.retain(|slice| is_managed(slice, &service));
         let changes = changes(&service, &self.endpoints(&service, cx)?, &present)?;
         for slice in &changes.create {
             cx.live().create(slice).await?;
@@ -110,7 +110,7 @@ impl EndpointSlices {
                 continue;
             }
             let pod = pod.get()?;
-            let Some(name) = node(&pod).filter(|_| has_place(&pod)) else { continue };
+            let Some(name) = node(&pod).filter(|_| is_published(&pod)) else { continue };
             let node = match &self.nodes {
                 None => None,
                 Some(nodes) => {
@@ -131,7 +131,7 @@ impl EndpointSlices {
 }
 
 /// Returns whether we created the slice, for this very service.
-fn is_ours(slice: &EndpointSlice, service: &Service) -> bool {
+fn is_managed(slice: &EndpointSlice, service: &Service) -> bool {
     let owner = controller(&slice.metadata).map(|owner| &owner.uid);
     owner.is_some()
         && owner == service.metadata.uid.as_ref()

@@ -25,11 +25,11 @@ use crate::addresses::{Addresses, Network};
 use crate::clock::Clock;
 use crate::objects::{Node, Pod};
 use crate::pod::{is_deleted, is_finished, node};
-use life::{KILLED, Next};
+use life::{KILLED, NextChange};
 
 /// The delays in the life of a pod.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct PodDelays {
     /// Until its containers run.
     pub(crate) start_delay: Duration,
     /// Until its containers end, if they do.
@@ -38,23 +38,23 @@ pub(crate) struct Pace {
 
 /// Simulates running pods; no container is started.
 pub(crate) struct Kubelet {
-    pace: Pace,
+    delays: PodDelays,
     clock: Clock,
     pods: Lister<Pod>,
-    /// `None` if all pods are on a node without an object.
+    /// `None` if there are no Node objects.
     nodes: Option<Lister<Node>>,
-    /// When the next change is due, by key, for the pod with that uid. The stored times are too
-    /// coarse for this.
+    /// The next change of each pod, by key. Kept here because the times in objects are rounded to
+    /// seconds.
     timers: Mutex<HashMap<ObjectKey, Timer>>,
     addresses: Mutex<Addresses>,
     /// Set once the addresses of existing pods are recorded.
-    noted: OnceLock<()>,
+    addresses_recorded: OnceLock<()>,
 }
 
 /// When the next change of a pod is due.
 struct Timer {
     uid: Option<String>,
-    what: Next,
+    what: NextChange,
     at: Instant,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
     clock: Clock,
-    pace: Pace,
+    delays: PodDelays,
     has_nodes: bool,
 ) -> Result<Controller<Pod>, BuildError> {
     const NAME: &str = "kubelet";
@@ -78,13 +78,13 @@ pub(crate) fn build(
         builder = builder.reads(Watch::<Node>::new());
     }
     let kubelet = Kubelet {
-        pace,
+        delays,
         clock,
         pods,
         nodes,
         timers: Mutex::default(),
         addresses: Mutex::default(),
-        noted: OnceLock::new(),
+        addresses_recorded: OnceLock::new(),
     };
     builder.build(factory, kubelet)
 }
@@ -98,7 +98,7 @@ impl Reconcile<Pod> for Kubelet {
         if is_finished(&pod) {
             self.forget(cx.key());
         }
-        let Some((next, wait)) = life::next(&pod, self.pace) else { return Ok(Action::Done) };
+        let Some((next, wait)) = life::next(&pod, self.delays) else { return Ok(Action::Done) };
         let left = self.due(&pod, cx.key(), next, wait).duration_since(Instant::now());
         if !left.is_zero() {
             return Ok(Action::RequeueAfter(left));
@@ -106,12 +106,12 @@ impl Reconcile<Pod> for Kubelet {
         let now = self.clock.now();
         let mut changed = Pod::clone(&pod);
         changed.status = match next {
-            Next::Start => {
+            NextChange::Start => {
                 let (host, address) = self.address(&pod, cx.key())?;
                 running::status(&pod, host, address, now)
             }
-            Next::Restart => running::restarted(&pod, now),
-            Next::End => ended::status(&pod, &life::ending(&pod), now),
+            NextChange::Restart => running::restarted(&pod, now),
+            NextChange::End => ended::status(&pod, &life::ending(&pod), now),
         };
         cx.live().update_status(&*pod, &changed).await?;
         self.timers.lock().unwrap_or_else(PoisonError::into_inner).remove(cx.key());
@@ -125,8 +125,8 @@ impl Reconcile<Pod> for Kubelet {
 }
 
 impl Kubelet {
-    /// Returns when the change is due: `wait` after the pod was first seen in this state.
-    fn due(&self, pod: &Pod, key: &ObjectKey, what: Next, wait: Duration) -> Instant {
+    /// Returns the time of the change: `wait` after the pod was first seen in this state.
+    fn due(&self, pod: &Pod, key: &ObjectKey, what: NextChange, wait: Duration) -> Instant {
         let begin = || Timer { uid: pod.uid(), what, at: Instant::now() + wait };
         let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
         let timer = timers.entry(key.clone()).or_insert_with(begin);
@@ -147,7 +147,7 @@ impl Kubelet {
             return Ok((network.host, Some(network.host)));
         }
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.noted.set(()).is_ok() {
+        if self.addresses_recorded.set(()).is_ok() {
             for pod in &self.pods.list() {
                 let known = pod.get()?;
                 if let Some(address) = known.status.pod_ip.as_ref().filter(|_| !is_finished(&known))
@@ -166,7 +166,8 @@ impl Kubelet {
     }
 }
 
-/// Ends a pod that is being deleted but has finalizers: whoever set them may wait for its end.
+/// Ends a pod that is being deleted but has finalizers: the owner of a finalizer may wait for the
+/// end of the pod.
 async fn end_deleted(pod: &Pod, clock: Clock, cx: &RunContext) -> Result<Action, Error> {
     if !is_finished(pod) && !pod.finalizers().is_empty() && node(pod).is_some() {
         let uid = pod.uid();

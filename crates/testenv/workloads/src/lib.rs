@@ -25,7 +25,7 @@
 //!   `maxUnavailable`, `Recreate`, scaling (in proportion, during a rollout), pausing, rollbacks
 //!   that find their old replica set again, a bounded history, the progress deadline, status and
 //!   conditions.
-//! - Replica sets: the number of pods asked for, adoption and release by selector, upstream's order
+//! - Replica sets: the desired number of pods, adoption and release by selector, upstream's order
 //!   of deletion, `minReadySeconds`, status.
 //! - Stateful sets: pods with stable names, in order or in parallel, from any start ordinal;
 //!   rolling updates with a partition, `OnDelete`, revisions with upstream's names and a bounded

@@ -33,7 +33,7 @@ use resource::resource;
 pub(crate) use service::{Conditions, Endpoint, EndpointPort, EndpointSlice, Service};
 pub(crate) use stateful_set::{Claim, ControllerRevision, StatefulSet, StatefulSetStatus};
 
-/// What is common to the objects of the controllers.
+/// The traits that all objects of the controllers implement.
 pub(crate) trait Managed:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -271,7 +271,7 @@ resource!(Pod, NamespaceResourceScope, "", "v1", "Pod", "pods");
 
 impl Deployment {
     /// Returns whether the strategy is `Recreate`: old pods are gone before new ones are created.
-    pub(crate) fn is_recreated(&self) -> bool {
+    pub(crate) fn is_recreate_strategy(&self) -> bool {
         self.spec.strategy.kind.as_deref() == Some("Recreate")
     }
 }
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_of_others_stay_whole() {
+    fn unknown_fields_of_conditions_are_kept() {
         let condition =
             json!({"type": "x", "status": "True", "observedGeneration": 3, "more": {"a": 1}});
         let read: Condition = serde_json::from_value(condition.clone()).expect("a condition");

@@ -27,15 +27,15 @@ const NODE: &str = "windlass-node";
 
 /// Assigns pods to nodes.
 pub(crate) struct Scheduler {
-    /// `None` if all pods are assigned to one node without an object.
+    /// `None` if there are no Node objects: then all pods are assigned to [`NODE`].
     nodes: Option<Lister<Node>>,
     clock: Clock,
-    places: Mutex<Places>,
+    assignments: Mutex<Assignments>,
 }
 
-/// Where pods are assigned.
+/// The node of each pod.
 #[derive(Debug, Default)]
-struct Places {
+struct Assignments {
     by_pod: HashMap<ObjectKey, String>,
     /// The number of pods on each node.
     load: BTreeMap<String, usize>,
@@ -58,13 +58,13 @@ pub(crate) fn build(
     if has_nodes {
         builder = builder.watches(Watch::<Node>::new(), move |_| waiting_pods(&pods));
     }
-    builder.build(factory, Scheduler { nodes, clock, places: Mutex::default() })
+    builder.build(factory, Scheduler { nodes, clock, assignments: Mutex::default() })
 }
 
 /// Returns the pods without a node: a changed node may be what they wait for.
 fn waiting_pods(pods: &Lister<Pod>) -> Vec<ObjectKey> {
     let pods = pods.list();
-    // A pod that cannot be decoded is reported by its own runs.
+    // A pod that cannot be decoded is reported when the pod itself is reconciled.
     let waiting = pods.iter().filter(|pod| pod.get().is_ok_and(|pod| node(&pod).is_none()));
     waiting.map(|pod| pod.key().clone()).collect()
 }
@@ -73,10 +73,10 @@ impl Reconcile<Pod> for Scheduler {
     async fn reconcile(&self, pod: Arc<Pod>, cx: &RunContext) -> Result<Action, Error> {
         let place = node(&pod);
         if place.is_some() || is_finished(&pod) {
-            self.places().set(cx.key(), place.filter(|_| !is_finished(&pod)));
+            self.assignments().set(cx.key(), place.filter(|_| !is_finished(&pod)));
             return Ok(Action::Done);
         }
-        if is_deleted(&pod) || is_gated(&pod) || !is_ours(&pod) {
+        if is_deleted(&pod) || is_gated(&pod) || !uses_this_scheduler(&pod) {
             return Ok(Action::Done);
         }
         match self.choose(&pod)? {
@@ -87,7 +87,7 @@ impl Reconcile<Pod> for Scheduler {
     }
 
     async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
-        self.places().set(key, None);
+        self.assignments().set(key, None);
         Ok(Action::Done)
     }
 }
@@ -98,7 +98,7 @@ impl Scheduler {
         let Some(nodes) = &self.nodes else { return Ok(Ok(NODE.to_owned())) };
         let nodes = nodes.list();
         let nodes: Result<Vec<Arc<Node>>, _> = nodes.iter().map(|node| node.get()).collect();
-        Ok(fit::choose(pod, &nodes?, &self.places().load))
+        Ok(fit::choose(pod, &nodes?, &self.assignments().load))
     }
 
     /// Assigns the pod to the node.
@@ -113,7 +113,7 @@ impl Scheduler {
             pods.create_subresource("binding", &name, &PostParams::default(), &binding).await;
         match bound {
             Ok(_) => {
-                self.places().set(cx.key(), Some(node));
+                self.assignments().set(cx.key(), Some(node));
                 let message = format!("Successfully assigned {namespace}/{name} to {node}");
                 cx.event(pod).normal("Scheduled", message);
                 Ok(())
@@ -135,12 +135,12 @@ impl Scheduler {
         Ok(())
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn assignments(&self) -> MutexGuard<'_, Assignments> {
+        self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl Assignments {
     /// Records the node of a pod, or that it has none.
     fn set(&mut self, pod: &ObjectKey, node: Option<&str>) {
         let before = match node {
@@ -179,7 +179,7 @@ fn is_gated(pod: &Pod) -> bool {
 }
 
 /// Returns whether the pod asks for no other scheduler.
-fn is_ours(pod: &Pod) -> bool {
+fn uses_this_scheduler(pod: &Pod) -> bool {
     let asked = pod.spec["schedulerName"].as_str().unwrap_or_default();
     asked.is_empty() || asked == "default-scheduler"
 }
@@ -190,16 +190,19 @@ mod tests {
 
     #[test]
     fn pods_count_where_they_are() {
-        let mut places = Places::default();
+        let mut assignments = Assignments::default();
         let key = |name: &str| ObjectKey::namespaced("x", name);
-        places.set(&key("a"), Some("one"));
-        places.set(&key("a"), Some("one"));
-        places.set(&key("b"), Some("one"));
-        places.set(&key("b"), Some("two"));
-        places.set(&key("c"), None);
-        assert_eq!(places.load, BTreeMap::from([("one".to_owned(), 1), ("two".to_owned(), 1)]));
-        places.set(&key("a"), None);
-        assert_eq!(places.load["one"], 0);
+        assignments.set(&key("a"), Some("one"));
+        assignments.set(&key("a"), Some("one"));
+        assignments.set(&key("b"), Some("one"));
+        assignments.set(&key("b"), Some("two"));
+        assignments.set(&key("c"), None);
+        assert_eq!(
+            assignments.load,
+            BTreeMap::from([("one".to_owned(), 1), ("two".to_owned(), 1)])
+        );
+        assignments.set(&key("a"), None);
+        assert_eq!(assignments.load["one"], 0);
     }
 
     #[test]

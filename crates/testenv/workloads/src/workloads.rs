@@ -13,7 +13,7 @@ use windlass_reconciler::RunError;
 use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
 use crate::error::WorkloadsError;
-use crate::kubelet::Pace;
+use crate::kubelet::PodDelays;
 use crate::{
     deployment, disruption, endpoint_slice, job, kubelet, nodes, replica_set, scheduler,
     stateful_set,
@@ -50,7 +50,7 @@ pub const RUN_TIME: Duration = Duration::from_millis(100);
 #[must_use]
 pub struct Workloads {
     factory: SharedInformerFactory,
-    pace: Pace,
+    delays: PodDelays,
     nodes: u32,
     workers: usize,
     wall_time: Option<Timestamp>,
@@ -62,7 +62,7 @@ impl Workloads {
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self {
             factory: factory.clone(),
-            pace: Pace { start_delay: START_DELAY, run_time: RUN_TIME },
+            delays: PodDelays { start_delay: START_DELAY, run_time: RUN_TIME },
             nodes: 0,
             workers: 2,
             wall_time: None,
@@ -72,7 +72,7 @@ impl Workloads {
 
     /// Sets how long a pod takes to become ready. Default: [`START_DELAY`], 100 ms.
     pub fn start_delay(self, start_delay: Duration) -> Self {
-        Self { pace: Pace { start_delay, ..self.pace }, ..self }
+        Self { delays: PodDelays { start_delay, ..self.delays }, ..self }
     }
 
     /// Sets how long a pod runs that is meant to end: one whose `restartPolicy` is not `Always`.
@@ -81,11 +81,12 @@ impl Workloads {
     /// Annotations on a pod override this: `workloads.windlass.rs/run-seconds`, a number or
     /// `forever`, and `workloads.windlass.rs/exit-code`, which makes it fail if it is not `0`.
     pub fn run_time(self, run_time: Duration) -> Self {
-        Self { pace: Pace { run_time, ..self.pace }, ..self }
+        Self { delays: PodDelays { run_time, ..self.delays }, ..self }
     }
 
     /// Sets the number of nodes: ready node objects, named `node-1` and so on, over which pods are
-    /// spread. At most 2,048. Default: 0, and every pod is assigned to a node without an object.
+    /// spread. At most 2,048. Default: 0, and every pod is assigned to a node name for which there
+    /// is no Node object.
     ///
     /// With nodes, the factory's client must be allowed to create, list and watch them.
     pub fn nodes(self, nodes: u32) -> Self {
@@ -132,7 +133,7 @@ impl Workloads {
         let (factory, workers, has_nodes) = (&self.factory, self.workers, self.nodes > 0);
         let mut controllers: Vec<Arc<dyn AnyController>> = vec![
             Arc::new(scheduler::build(factory, clock, has_nodes)?),
-            Arc::new(kubelet::build(factory, workers, clock, self.pace, has_nodes)?),
+            Arc::new(kubelet::build(factory, workers, clock, self.delays, has_nodes)?),
         ];
         if !self.pods_only {
             controllers.push(Arc::new(replica_set::build(factory, workers, clock)?));
@@ -148,8 +149,8 @@ impl Workloads {
     /// Runs the controllers until `stop` is cancelled; runs in progress are finished. If one
     /// controller fails, all stop.
     ///
-    /// Dropping this future ends them at once. The next run finishes what was half done, as after a
-    /// crash.
+    /// Dropping this future ends the controllers at once. The next run completes what was
+    /// interrupted, as after a crash.
     ///
     /// # Errors
     /// If the controllers cannot be built, or a cache does not sync in time.

@@ -1,7 +1,7 @@
 //! The expression tree for the checker and the evaluator.
 //!
-//! Macros are loops here, not the general comprehension that cel-go expands them to. So a loop that
-//! builds a list does not copy it in every round.
+//! Macros stay loops here; cel-go expands them to a general comprehension. A loop that builds a
+//! list therefore does not copy the list in every iteration.
 
 use super::value::Val;
 

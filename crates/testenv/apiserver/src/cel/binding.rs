@@ -1,8 +1,8 @@
 //! Maps a schema to CEL: to the type that expressions are checked against, and to the values that
 //! they see.
 //!
-//! Expressions do not see anything that the schema does not describe: unknown fields that are
-//! preserved, and lists and maps of them. [`escape`] returns the names of fields in expressions.
+//! Expressions see only what the schema describes: neither unknown fields that are preserved, nor
+//! lists and maps of such values. [`escape`] returns the names of fields in expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Binding {
             return Shape::Unknown;
         }
         let order = match schema["x-kubernetes-list-type"].as_str() {
-            Some("set") => Order::Ignored,
+            Some("set") => Order::Set,
             Some("map") => {
                 let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
                 let keys = keys.filter_map(Json::as_str);
@@ -102,7 +102,7 @@ impl Binding {
                     keys.map(|key| escape(key).unwrap_or_else(|| key.to_owned())).collect(),
                 )
             }
-            _ => Order::Counts,
+            _ => Order::Ordered,
         };
         Shape::List(Box::new(Self::read(&schema["items"], is_embedded(&schema["items"]))), order)
     }

@@ -11,7 +11,7 @@ use super::convert;
 use super::eval::{Evaluation, show};
 use super::format;
 use super::library;
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::value::{Key, Order, Val};
 use crate::schema::pattern::Pattern;
 
@@ -24,7 +24,7 @@ pub(super) fn call(
     function: &str,
     target: Option<&Val>,
     args: &[Val],
-) -> Result<Val, Stop> {
+) -> Result<Val, EvalError> {
     if target.is_none() && function.starts_with(['_', '-', '!', '@']) {
         return operator(run, function, args);
     }
@@ -42,7 +42,7 @@ pub(super) fn call(
     let result = result.map_err(|why| match (function, args) {
         ("duration", [Val::String(_)]) => convert::from_text("google.protobuf.Duration"),
         ("timestamp", [Val::String(_)]) => convert::from_text("google.protobuf.Timestamp"),
-        _ => Stop::Error(why),
+        _ => EvalError::Error(why),
     })?;
     if matches!(result, Val::String(_) | Val::List(_)) {
         run.charge(result.size() / 10)?;
@@ -50,9 +50,9 @@ pub(super) fn call(
     Ok(result)
 }
 
-fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, Stop> {
+fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, EvalError> {
     let is = |wanted: fn(Ordering) -> bool, found: Option<Ordering>| {
-        found.map(|order| Val::Bool(wanted(order))).ok_or_else(Stop::no_overload)
+        found.map(|order| Val::Bool(wanted(order))).ok_or_else(EvalError::no_overload)
     };
     match (name, args) {
         ("_==_" | "_!=_", [a, b]) => {
@@ -64,7 +64,7 @@ fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, Stop>
             if let (Val::Double(number), _) | (_, Val::Double(number)) = (a, b)
                 && number.is_nan()
             {
-                return Err(Stop::error("NaN values cannot be ordered"));
+                return Err(EvalError::error("NaN values cannot be ordered"));
             }
             let order = a.compare(b);
             match name {
@@ -77,7 +77,7 @@ fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, Stop>
         ("!_", [Val::Bool(flag)]) => run.charge(1).map(|()| Val::Bool(!flag)),
         ("-_", [Val::Int(number)]) => {
             run.charge(1)?;
-            number.checked_neg().map(Val::Int).ok_or_else(|| Stop::error("integer overflow"))
+            number.checked_neg().map(Val::Int).ok_or_else(|| EvalError::error("integer overflow"))
         }
         ("-_", [Val::Double(number)]) => run.charge(1).map(|()| Val::Double(-number)),
         ("@in", [item, container]) => {
@@ -87,20 +87,25 @@ fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, Stop>
         ("_[_]", [container, key]) => index(run, container, key, false),
         ("_[?_]", [container, key]) => index(run, container, key, true),
         ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(run, name, a, b),
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 
-fn contains(container: &Val, item: &Val) -> Result<bool, Stop> {
+fn contains(container: &Val, item: &Val) -> Result<bool, EvalError> {
     match (container, item) {
         (Val::List(list), item) => Ok(list.items.iter().any(|one| one.equals(item))),
         (Val::Map(map), item) => Ok(Key::new(item).is_some_and(|key| map.contains_key(&key))),
         (Val::Object(object), Val::String(name)) => Ok(object.fields.contains_key(&**name)),
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 
-fn index(run: &mut Evaluation, container: &Val, key: &Val, optional: bool) -> Result<Val, Stop> {
+fn index(
+    run: &mut Evaluation,
+    container: &Val,
+    key: &Val,
+    optional: bool,
+) -> Result<Val, EvalError> {
     run.charge(1)?;
     let (container, optional) = match container {
         Val::Optional(None) => return Ok(Val::Optional(None)),
@@ -109,7 +114,7 @@ fn index(run: &mut Evaluation, container: &Val, key: &Val, optional: bool) -> Re
     };
     let found = match (container, key) {
         (Val::List(list), key) => {
-            let Some(Key::Int(index)) = Key::new(key) else { return Err(Stop::no_overload()) };
+            let Some(Key::Int(index)) = Key::new(key) else { return Err(EvalError::no_overload()) };
             let item = usize::try_from(index).ok().and_then(|index| list.items.get(index));
             item.cloned().ok_or_else(|| format!("index out of bounds: {index}"))
         }
@@ -119,23 +124,24 @@ fn index(run: &mut Evaluation, container: &Val, key: &Val, optional: bool) -> Re
         (Val::Object(object), Val::String(name)) => {
             object.fields.get(&**name).cloned().ok_or_else(|| format!("no such key: {name}"))
         }
-        _ => return Err(Stop::no_overload()),
+        _ => return Err(EvalError::no_overload()),
     };
     match (found, optional) {
         (found, true) => Ok(Val::Optional(found.ok().map(Box::new))),
         (Ok(found), false) => Ok(found),
-        (Err(text), false) => Err(Stop::Error(text)),
+        (Err(text), false) => Err(EvalError::Error(text)),
     }
 }
 
-fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val, Stop> {
-    let whole =
-        |result: Option<i64>| result.map(Val::Int).ok_or_else(|| Stop::error("integer overflow"));
+fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val, EvalError> {
+    let whole = |result: Option<i64>| {
+        result.map(Val::Int).ok_or_else(|| EvalError::error("integer overflow"))
+    };
     let natural = |result: Option<u64>| {
-        result.map(Val::Uint).ok_or_else(|| Stop::error("unsigned integer overflow"))
+        result.map(Val::Uint).ok_or_else(|| EvalError::error("unsigned integer overflow"))
     };
     let by_zero = |divides: bool| {
-        Err(Stop::error(if divides { "division by zero" } else { "modulus by zero" }))
+        Err(EvalError::error(if divides { "division by zero" } else { "modulus by zero" }))
     };
     match (a, b) {
         (Val::String(a), Val::String(b)) if name == "_+_" => {
@@ -148,7 +154,7 @@ fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val,
         }
         (Val::List(left), Val::List(right)) if name == "_+_" => {
             let work = match left.order {
-                Order::Counts => (left.items.len() + right.items.len()) as u64,
+                Order::Ordered => (left.items.len() + right.items.len()) as u64,
                 // Sets and keyed lists compare their items.
                 _ => a.weight() + b.weight(),
             };
@@ -179,19 +185,19 @@ fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val,
                 (Val::Double(a), Val::Double(b), "_*_") => Ok(Val::Double(a * b)),
                 (Val::Double(a), Val::Double(b), "_/_") => Ok(Val::Double(a / b)),
                 (Val::Foreign(a), Val::Foreign(b), "_+_") => {
-                    library::arithmetic(false, a, b).map_err(Stop::Error)
+                    library::arithmetic(false, a, b).map_err(EvalError::Error)
                 }
                 (Val::Foreign(a), Val::Foreign(b), "_-_") => {
-                    library::arithmetic(true, a, b).map_err(Stop::Error)
+                    library::arithmetic(true, a, b).map_err(EvalError::Error)
                 }
-                _ => Err(Stop::no_overload()),
+                _ => Err(EvalError::no_overload()),
             }
         }
     }
 }
 
 /// Calls the functions of the language, and library functions that need the evaluation.
-fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, Stop>> {
+fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, EvalError>> {
     let tenth = |text: &str| (text.len() as u64).div_ceil(10);
     let (charge, result) = match (name, args) {
         ("size", [value]) => (
@@ -200,7 +206,7 @@ fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, S
                 Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_) | Val::Object(_) => {
                     convert::int(&Val::Uint(value.size()))
                 }
-                _ => Err(Stop::no_overload()),
+                _ => Err(EvalError::no_overload()),
             },
         ),
         ("contains", [Val::String(text), Val::String(part)]) => {
@@ -229,7 +235,7 @@ fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, S
             1,
             match value {
                 Some(value) => Ok((**value).clone()),
-                None => Err(Stop::error("optional.none() dereference")),
+                None => Err(EvalError::error("optional.none() dereference")),
             },
         ),
         ("optional.none", []) => (1, Ok(Val::Optional(None))),
@@ -250,13 +256,13 @@ fn core(run: &mut Evaluation, name: &str, args: &[&Val]) -> Option<Result<Val, S
         ("last", [Val::List(list)]) => {
             (1, Ok(Val::Optional(list.items.last().cloned().map(Box::new))))
         }
-        ("lists.range", [Val::Int(end)]) if *end > RANGE_MAX => (0, Err(Stop::Cost)),
+        ("lists.range", [Val::Int(end)]) if *end > RANGE_MAX => (0, Err(EvalError::Cost)),
         ("lists.range", [Val::Int(end)]) => {
             (u64::try_from(*end).unwrap_or(0), Ok(Val::list((0..*end).map(Val::Int).collect())))
         }
         ("sum", [Val::List(list)]) if list.items.is_empty() => return None,
         ("min" | "max", [Val::List(list)]) if list.items.is_empty() => {
-            (1, Err(Stop::error(format!("{name} called on empty list"))))
+            (1, Err(EvalError::error(format!("{name} called on empty list"))))
         }
         ("sort", [Val::List(list)]) => {
             if let Err(stop) = check_sortable(list.items.iter()) {
@@ -277,10 +283,10 @@ fn some(value: &Val) -> Val {
 }
 
 /// Checks that all sort keys have one type that can be sorted.
-pub(super) fn check_sortable<'a>(mut keys: impl Iterator<Item = &'a Val>) -> Result<(), Stop> {
+pub(super) fn check_sortable<'a>(mut keys: impl Iterator<Item = &'a Val>) -> Result<(), EvalError> {
     let Some(first) = keys.next() else { return Ok(()) };
     let is_alike = |key: &Val| key.compare(first).is_some();
-    if is_alike(first) && keys.all(is_alike) { Ok(()) } else { Err(Stop::no_overload()) }
+    if is_alike(first) && keys.all(is_alike) { Ok(()) } else { Err(EvalError::no_overload()) }
 }
 
 /// Calls a function with a regular expression, which is compiled once per evaluation.
@@ -290,7 +296,7 @@ fn expression(
     text: &str,
     pattern: &Arc<str>,
     limit: &[&Val],
-) -> Result<Val, Stop> {
+) -> Result<Val, EvalError> {
     let strings = (text.len() as u64 + 1).div_ceil(10);
     run.charge(strings * (pattern.len() as u64).div_ceil(4))?;
     let compiled = compiled(run, pattern)?;
@@ -314,7 +320,7 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// How many compiled patterns are kept during an evaluation.
 const PATTERNS_MAX: usize = 16;
 
-fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, Stop> {
+fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, EvalError> {
     if let Some(compiled) = run.patterns.get(pattern) {
         return Ok(compiled.clone());
     }
@@ -324,14 +330,15 @@ fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, St
         run.patterns.clear();
     }
     let compiled = Pattern::with_limit(pattern, PATTERN_BYTES_MAX)
-        .map_err(|why| Stop::error(format!("error parsing regexp: {why}: `{pattern}`")))?;
+        .map_err(|why| EvalError::error(format!("error parsing regexp: {why}: `{pattern}`")))?;
     let compiled = Arc::new(compiled);
     run.patterns.insert(pattern.clone(), compiled.clone());
     Ok(compiled)
 }
 
-/// Returns the cost of a library function: the size of its arguments and of its largest result.
-fn cost(function: &str, args: &[&Val]) -> Result<u64, Stop> {
+/// Returns the cost of calling a library function: the size of its arguments plus the maximum size
+/// of its result.
+fn cost(function: &str, args: &[&Val]) -> Result<u64, EvalError> {
     let weight: u64 = args.iter().map(|arg| arg.weight()).sum();
     let size = |index: usize| args.get(index).map_or(0, |arg| arg.size());
     Ok(1 + weight.div_ceil(10)
@@ -360,12 +367,12 @@ fn cost(function: &str, args: &[&Val]) -> Result<u64, Stop> {
 }
 
 /// Returns the cost of `format`. Large widths or precisions make a long string from a short format.
-fn format_cost(text: &str) -> Result<u64, Stop> {
+fn format_cost(text: &str) -> Result<u64, EvalError> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
     let mut total = text.len() as u64;
     for part in digits {
-        total =
-            total.saturating_add(part.parse::<u64>().map_err(|_| Stop::Cost)?.min(u64::MAX / 64));
+        total = total
+            .saturating_add(part.parse::<u64>().map_err(|_| EvalError::Cost)?.min(u64::MAX / 64));
     }
     Ok(total / 10)
 }

@@ -31,7 +31,7 @@ pub(super) fn check(expr: &mut Expr, variables: BTreeMap<String, Type>) -> Check
         formats: 0,
     };
     let result = checker.expr(expr);
-    let result = checker.substitution.settle(&result);
+    let result = checker.substitution.resolve_or_dyn(&result);
     let errors = if checker.errors.is_empty() { checker.mixed } else { checker.errors };
     Checked { result, uses_old: checker.uses_old, errors }
 }
@@ -178,8 +178,10 @@ impl Checker {
             return joined;
         }
         if self.formats == 0 {
-            let (expected, found) =
-                (self.substitution.settle(&before), self.substitution.settle(&next));
+            let (expected, found) = (
+                self.substitution.resolve_or_dyn(&before),
+                self.substitution.resolve_or_dyn(&next),
+            );
             self.mixed.push((id, format!("expected type '{expected}' but found '{found}'")));
         }
         Type::Dyn
@@ -253,7 +255,7 @@ impl Checker {
         if let Some(result) = result {
             return result;
         }
-        let mut shown = types.iter().map(|one| self.substitution.settle(one).to_string());
+        let mut shown = types.iter().map(|one| self.substitution.resolve_or_dyn(one).to_string());
         let target = if member { shown.next().map(|one| one + ".") } else { None };
         let shown: Vec<String> = shown.collect();
         let signature = format!("{}({})", target.unwrap_or_default(), shown.join(", "));
@@ -303,7 +305,7 @@ impl Checker {
             LoopKind::MapEntry => {
                 let place = Type::map(self.substitution.fresh(), self.substitution.fresh());
                 if !self.substitution.fit(std::slice::from_ref(&body), &[place]) {
-                    let shown = self.substitution.settle(&body);
+                    let shown = self.substitution.resolve_or_dyn(&body);
                     self.error(
                         id,
                         format!(

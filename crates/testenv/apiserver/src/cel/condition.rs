@@ -9,7 +9,7 @@ use super::ast::Expr;
 use super::eval::Evaluation;
 use super::parse;
 use super::rule;
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::types::{Object, Type};
 use super::value::{Key, Val};
 
@@ -101,11 +101,11 @@ impl Condition {
         let variables = variables.map(|(name, value)| (name.into(), untyped(value)));
         match Evaluation::new(variables.into()).eval(&self.program) {
             Ok(value) => Ok(matches!(value, Val::Bool(true))),
-            Err(Stop::Cost) => Err(format!(
+            Err(EvalError::Cost) => Err(format!(
                 "expression '{}' resulted in error: operation cancelled: actual cost limit exceeded",
                 self.source
             )),
-            Err(Stop::Error(why)) => {
+            Err(EvalError::Error(why)) => {
                 Err(format!("expression '{}' resulted in error: {why}", self.source))
             }
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_make_no_sense_are_refused() {
+    fn invalid_conditions_are_refused() {
         let refused = |source: &str| holds(source).expect_err("it must be refused");
         assert_eq!(refused("object.spec"), "must evaluate to bool but got dyn");
         assert!(refused("request.nix == 1").contains("undefined field 'nix'"));

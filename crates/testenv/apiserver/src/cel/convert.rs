@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value;
 
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::value::Val;
 
-pub(super) fn int(value: &Val) -> Result<Val, Stop> {
-    let overflow = || Stop::error("integer overflow");
+pub(super) fn int(value: &Val) -> Result<Val, EvalError> {
+    let overflow = || EvalError::error("integer overflow");
     Ok(Val::Int(match value {
         Val::Int(number) => *number,
         Val::Uint(number) => i64::try_from(*number).map_err(|_| overflow())?,
@@ -23,15 +23,15 @@ pub(super) fn int(value: &Val) -> Result<Val, Stop> {
         }
         Val::String(text) => text.parse().map_err(|_| from_text("int"))?,
         Val::Foreign(Value::Duration(duration)) => {
-            duration.num_nanoseconds().ok_or_else(|| Stop::error("duration overflow"))?
+            duration.num_nanoseconds().ok_or_else(|| EvalError::error("duration overflow"))?
         }
         Val::Foreign(Value::Timestamp(time)) => time.timestamp(),
-        _ => return Err(Stop::no_overload()),
+        _ => return Err(EvalError::no_overload()),
     }))
 }
 
-pub(super) fn uint(value: &Val) -> Result<Val, Stop> {
-    let overflow = || Stop::error("unsigned integer overflow");
+pub(super) fn uint(value: &Val) -> Result<Val, EvalError> {
+    let overflow = || EvalError::error("unsigned integer overflow");
     Ok(Val::Uint(match value {
         Val::Uint(number) => *number,
         Val::Int(number) => u64::try_from(*number).map_err(|_| overflow())?,
@@ -44,22 +44,22 @@ pub(super) fn uint(value: &Val) -> Result<Val, Stop> {
             whole
         }
         Val::String(text) => text.parse().map_err(|_| from_text("uint"))?,
-        _ => return Err(Stop::no_overload()),
+        _ => return Err(EvalError::no_overload()),
     }))
 }
 
-pub(super) fn double(value: &Val) -> Result<Val, Stop> {
+pub(super) fn double(value: &Val) -> Result<Val, EvalError> {
     #[allow(clippy::cast_precision_loss)] // as in every language
     Ok(Val::Double(match value {
         Val::Double(number) => *number,
         Val::Int(number) => *number as f64,
         Val::Uint(number) => *number as f64,
         Val::String(text) => text.parse().map_err(|_| from_text("double"))?,
-        _ => return Err(Stop::no_overload()),
+        _ => return Err(EvalError::no_overload()),
     }))
 }
 
-pub(super) fn bool(value: &Val) -> Result<Val, Stop> {
+pub(super) fn bool(value: &Val) -> Result<Val, EvalError> {
     match value {
         Val::Bool(flag) => Ok(Val::Bool(*flag)),
         Val::String(text) => match &**text {
@@ -67,20 +67,20 @@ pub(super) fn bool(value: &Val) -> Result<Val, Stop> {
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
             _ => Err(from_text("bool")),
         },
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 
-pub(super) fn bytes(value: &Val) -> Result<Val, Stop> {
+pub(super) fn bytes(value: &Val) -> Result<Val, EvalError> {
     match value {
         Val::Bytes(bytes) => Ok(Val::Bytes(bytes.clone())),
         Val::String(text) => Ok(Val::Bytes(text.as_bytes().into())),
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 
 /// Converts a value to a string. Returns `None` if a library has to do it.
-pub(super) fn string(value: &Val) -> Option<Result<Val, Stop>> {
+pub(super) fn string(value: &Val) -> Option<Result<Val, EvalError>> {
     let text: Arc<str> = match value {
         Val::String(text) => text.clone(),
         Val::Int(number) => number.to_string().into(),
@@ -89,7 +89,7 @@ pub(super) fn string(value: &Val) -> Option<Result<Val, Stop>> {
         Val::Double(number) => shortest(*number).into(),
         Val::Bytes(bytes) => {
             let text = std::str::from_utf8(bytes)
-                .map_err(|_| Stop::error("invalid UTF-8 in bytes, cannot convert to string"));
+                .map_err(|_| EvalError::error("invalid UTF-8 in bytes, cannot convert to string"));
             return Some(text.map(Val::text));
         }
         Val::Foreign(Value::Duration(duration)) => {
@@ -127,6 +127,6 @@ fn shortest(number: f64) -> String {
 }
 
 /// Returns the error for a string that cannot be converted to this type.
-pub(super) fn from_text(wanted: &str) -> Stop {
-    Stop::error(format!("type conversion error from 'string' to '{wanted}'"))
+pub(super) fn from_text(wanted: &str) -> EvalError {
+    EvalError::error(format!("type conversion error from 'string' to '{wanted}'"))
 }

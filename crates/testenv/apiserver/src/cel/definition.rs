@@ -62,8 +62,8 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles the rules of this schema and of those below it. Combinations are skipped: rules in
-    /// them are not structural.
+    /// Compiles the rules of this schema and of those below it. Schemas in `allOf`, `anyOf`,
+    /// `oneOf` and `not` are skipped: a structural schema has no rules there.
     fn place(&mut self, schema: &Json, place: SchemaPosition<'_>) -> Option<Rules> {
         let SchemaPosition { path, root, .. } = place;
         let inside = |name: &str| format!("{path}.{name}");

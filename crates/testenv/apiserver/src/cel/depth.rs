@@ -2,9 +2,9 @@
 //!
 //! The parser recurses, and so does all code that walks its tree: once for each bracket, and once
 //! for each operator and selection of a chain (`a + b + c`, `a.b.c`), since the tree of a chain
-//! leans to one side. [`nesting`] counts these. The result is never less than the depth of the
-//! tree, and usually equal to it. It is more if a chain has a deep bracket that is not its first
-//! operand. cel-go counts the same way there.
+//! leans to one side. [`nesting`] counts these. The result is an upper bound of the depth of the
+//! tree, and usually equal to it. It is larger if a chain has a deeply nested bracket that is not
+//! its first operand; cel-go also counts such a chain this way.
 
 use super::literal;
 

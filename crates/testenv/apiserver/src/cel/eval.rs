@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
 use super::call;
 use super::declarations::named_type;
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::value::{Key, Val};
 
 /// The cost limit of one expression, as on the real server.
@@ -31,13 +31,13 @@ impl Evaluation {
     }
 
     /// Adds to the cost. Returns an error beyond the limit.
-    pub(super) fn charge(&mut self, cost: u64) -> Result<(), Stop> {
+    pub(super) fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost).min(CALL_LIMIT + 1);
-        if self.cost > CALL_LIMIT { Err(Stop::Cost) } else { Ok(()) }
+        if self.cost > CALL_LIMIT { Err(EvalError::Cost) } else { Ok(()) }
     }
 
     /// Evaluates an expression.
-    pub(super) fn eval(&mut self, expr: &Expr) -> Result<Val, Stop> {
+    pub(super) fn eval(&mut self, expr: &Expr) -> Result<Val, EvalError> {
         match &expr.kind {
             Kind::Literal(value) => Ok(value.clone()),
             Kind::Ident(name) => self.ident(name),
@@ -46,12 +46,12 @@ impl Evaluation {
             Kind::Call { function, target, args } => self.call(function, target.as_deref(), args),
             Kind::List(items) => self.list(items),
             Kind::Map(entries) => self.map(entries),
-            Kind::Message(_) => Err(Stop::no_overload()),
+            Kind::Message(_) => Err(EvalError::no_overload()),
             Kind::Loop(loop_) => self.loop_(loop_),
         }
     }
 
-    fn ident(&mut self, name: &str) -> Result<Val, Stop> {
+    fn ident(&mut self, name: &str) -> Result<Val, EvalError> {
         self.charge(1)?;
         if let Some((_, value)) = self.variables.iter().rev().find(|(held, _)| &**held == name) {
             return Ok(value.clone());
@@ -62,10 +62,10 @@ impl Evaluation {
                 other => other,
             });
         }
-        Err(Stop::error(format!("no such attribute(s): {name}")))
+        Err(EvalError::error(format!("no such attribute(s): {name}")))
     }
 
-    fn select(&mut self, operand: &Expr, field: &str, test: bool) -> Result<Val, Stop> {
+    fn select(&mut self, operand: &Expr, field: &str, test: bool) -> Result<Val, EvalError> {
         let operand = self.eval(operand)?;
         if test {
             let operand = match &operand {
@@ -81,12 +81,12 @@ impl Evaluation {
             Val::Optional(Some(value)) => Ok(Val::Optional(field_of(value, field)?.map(Box::new))),
             value => {
                 let found = field_of(value, field)?;
-                found.ok_or_else(|| Stop::error(format!("no such key: {field}")))
+                found.ok_or_else(|| EvalError::error(format!("no such key: {field}")))
             }
         }
     }
 
-    fn optional_select(&mut self, operand: &Expr, field: &str) -> Result<Val, Stop> {
+    fn optional_select(&mut self, operand: &Expr, field: &str) -> Result<Val, EvalError> {
         let operand = self.eval(operand)?;
         self.charge(1)?;
         match &operand {
@@ -96,7 +96,12 @@ impl Evaluation {
         }
     }
 
-    fn call(&mut self, function: &str, target: Option<&Expr>, args: &[Expr]) -> Result<Val, Stop> {
+    fn call(
+        &mut self,
+        function: &str,
+        target: Option<&Expr>,
+        args: &[Expr],
+    ) -> Result<Val, EvalError> {
         match (function, args) {
             ("_&&_", [a, b]) => return self.logic(a, b, false),
             ("_||_", [a, b]) => return self.logic(a, b, true),
@@ -104,17 +109,17 @@ impl Evaluation {
                 return match self.eval(condition)? {
                     Val::Bool(true) => self.eval(a),
                     Val::Bool(false) => self.eval(b),
-                    _ => Err(Stop::no_overload()),
+                    _ => Err(EvalError::no_overload()),
                 };
             }
             ("or" | "orValue", [other]) => {
-                let Some(target) = target else { return Err(Stop::no_overload()) };
+                let Some(target) = target else { return Err(EvalError::no_overload()) };
                 self.charge(1)?;
                 return match (self.eval(target)?, function) {
                     (value @ Val::Optional(Some(_)), "or") => Ok(value),
                     (Val::Optional(Some(value)), _) => Ok(*value),
                     (Val::Optional(None), _) => self.eval(other),
-                    _ => Err(Stop::no_overload()),
+                    _ => Err(EvalError::no_overload()),
                 };
             }
             _ => {}
@@ -131,29 +136,29 @@ impl Evaluation {
     }
 
     /// `&&` and `||`: an operand that decides the result hides an error of the other.
-    fn logic(&mut self, a: &Expr, b: &Expr, decisive: bool) -> Result<Val, Stop> {
-        let truth = |value: Result<Val, Stop>| match value {
+    fn logic(&mut self, a: &Expr, b: &Expr, decisive: bool) -> Result<Val, EvalError> {
+        let truth = |value: Result<Val, EvalError>| match value {
             Ok(Val::Bool(flag)) => Ok(flag),
-            Ok(_) => Err(Stop::no_overload()),
+            Ok(_) => Err(EvalError::no_overload()),
             Err(stop) => Err(stop),
         };
         let first = truth(self.eval(a));
-        if first == Err(Stop::Cost) {
-            return Err(Stop::Cost);
+        if first == Err(EvalError::Cost) {
+            return Err(EvalError::Cost);
         }
         if first == Ok(decisive) {
             return Ok(Val::Bool(decisive));
         }
         let second = truth(self.eval(b));
         match (first, second) {
-            (_, Err(Stop::Cost)) => Err(Stop::Cost),
+            (_, Err(EvalError::Cost)) => Err(EvalError::Cost),
             (_, Ok(flag)) if flag == decisive => Ok(Val::Bool(decisive)),
             (Err(stop), _) | (_, Err(stop)) => Err(stop),
             _ => Ok(Val::Bool(!decisive)),
         }
     }
 
-    fn list(&mut self, items: &[Item]) -> Result<Val, Stop> {
+    fn list(&mut self, items: &[Item]) -> Result<Val, EvalError> {
         self.charge(10)?;
         let mut values = Vec::with_capacity(items.len());
         for item in items {
@@ -166,12 +171,12 @@ impl Evaluation {
         Ok(Val::list(values))
     }
 
-    fn map(&mut self, entries: &[Entry]) -> Result<Val, Stop> {
+    fn map(&mut self, entries: &[Entry]) -> Result<Val, EvalError> {
         self.charge(30)?;
         let mut map = BTreeMap::new();
         for entry in entries {
             let key = self.eval(&entry.key)?;
-            let key = Key::new(&key).ok_or_else(|| Stop::error("unsupported key type"))?;
+            let key = Key::new(&key).ok_or_else(|| EvalError::error("unsupported key type"))?;
             match (self.eval(&entry.value)?, entry.optional) {
                 (Val::Optional(Some(value)), true) => drop(map.insert(key, *value)),
                 (Val::Optional(None), true) => {}
@@ -181,7 +186,7 @@ impl Evaluation {
         Ok(Val::Map(Arc::new(map)))
     }
 
-    fn loop_(&mut self, loop_: &Loop) -> Result<Val, Stop> {
+    fn loop_(&mut self, loop_: &Loop) -> Result<Val, EvalError> {
         let range = self.eval(&loop_.range)?;
         match loop_.kind {
             LoopKind::OptionalMap | LoopKind::OptionalFlatMap => self.optional_map(loop_, range),
@@ -195,7 +200,7 @@ impl Evaluation {
     }
 
     /// Returns the values of a loop's variables for each round.
-    fn rounds(&mut self, loop_: &Loop, range: &Val) -> Result<Vec<(Val, Option<Val>)>, Stop> {
+    fn rounds(&mut self, loop_: &Loop, range: &Val) -> Result<Vec<(Val, Option<Val>)>, EvalError> {
         self.charge(range.size() / 10)?;
         let two = loop_.second.is_some();
         Ok(match range {
@@ -212,7 +217,7 @@ impl Evaluation {
                 let fields = object.fields.iter();
                 fields.map(|(name, value)| (Val::text(name), two.then(|| value.clone()))).collect()
             }
-            _ => return Err(Stop::no_overload()),
+            _ => return Err(EvalError::no_overload()),
         })
     }
 
@@ -222,7 +227,7 @@ impl Evaluation {
         loop_: &Loop,
         round: (Val, Option<Val>),
         expr: &Expr,
-    ) -> Result<Val, Stop> {
+    ) -> Result<Val, EvalError> {
         let depth = self.variables.len();
         self.variables.push((loop_.variable.as_str().into(), round.0));
         if let (Some(name), Some(value)) = (&loop_.second, round.1) {
@@ -234,15 +239,15 @@ impl Evaluation {
     }
 
     /// `all` and `exists`: an item that decides the result hides errors of others.
-    fn quantify(&mut self, loop_: &Loop, range: &Val, decisive: bool) -> Result<Val, Stop> {
+    fn quantify(&mut self, loop_: &Loop, range: &Val, decisive: bool) -> Result<Val, EvalError> {
         let mut failed = None;
         for round in self.rounds(loop_, range)? {
             self.charge(if decisive { 4 } else { 3 })?;
             match self.within(loop_, round, &loop_.body) {
                 Ok(Val::Bool(flag)) if flag == decisive => return Ok(Val::Bool(decisive)),
                 Ok(Val::Bool(_)) => {}
-                Ok(_) => failed = failed.or(Some(Stop::no_overload())),
-                Err(Stop::Cost) => return Err(Stop::Cost),
+                Ok(_) => failed = failed.or(Some(EvalError::no_overload())),
+                Err(EvalError::Cost) => return Err(EvalError::Cost),
                 Err(stop) => failed = failed.or(Some(stop)),
             }
         }
@@ -253,29 +258,29 @@ impl Evaluation {
         }
     }
 
-    fn exists_one(&mut self, loop_: &Loop, range: &Val) -> Result<Val, Stop> {
+    fn exists_one(&mut self, loop_: &Loop, range: &Val) -> Result<Val, EvalError> {
         let mut found = 0;
         for round in self.rounds(loop_, range)? {
             self.charge(2)?;
             match self.within(loop_, round, &loop_.body)? {
                 Val::Bool(flag) => found += u64::from(flag),
-                _ => return Err(Stop::no_overload()),
+                _ => return Err(EvalError::no_overload()),
             }
         }
         Ok(Val::Bool(found == 1))
     }
 
     /// Whether the item passes the filter of a loop.
-    fn passes(&mut self, loop_: &Loop, round: &(Val, Option<Val>)) -> Result<bool, Stop> {
+    fn passes(&mut self, loop_: &Loop, round: &(Val, Option<Val>)) -> Result<bool, EvalError> {
         let Some(filter) = &loop_.filter else { return Ok(true) };
         self.charge(1)?;
         match self.within(loop_, round.clone(), filter)? {
             Val::Bool(flag) => Ok(flag),
-            _ => Err(Stop::no_overload()),
+            _ => Err(EvalError::no_overload()),
         }
     }
 
-    fn collect_list(&mut self, loop_: &Loop, range: &Val) -> Result<Val, Stop> {
+    fn collect_list(&mut self, loop_: &Loop, range: &Val) -> Result<Val, EvalError> {
         let mut items = Vec::new();
         for round in self.rounds(loop_, range)? {
             if self.passes(loop_, &round)? {
@@ -287,16 +292,16 @@ impl Evaluation {
         Ok(Val::list(items))
     }
 
-    fn collect_map(&mut self, loop_: &Loop, range: &Val) -> Result<Val, Stop> {
+    fn collect_map(&mut self, loop_: &Loop, range: &Val) -> Result<Val, EvalError> {
         let mut map = BTreeMap::new();
         let mut insert = |key: Key, value: Val| {
             let text = format!("insert failed: key {} already exists", show(&key.value()));
             match map.insert(key, value) {
                 None => Ok(()),
-                Some(_) => Err(Stop::error(text)),
+                Some(_) => Err(EvalError::error(text)),
             }
         };
-        let bad_key = || Stop::error("unsupported key type");
+        let bad_key = || EvalError::error("unsupported key type");
         for round in self.rounds(loop_, range)? {
             if !self.passes(loop_, &round)? {
                 continue;
@@ -311,14 +316,14 @@ impl Evaluation {
                         insert(key.clone(), value.clone())?;
                     }
                 }
-                (LoopKind::MapEntry, _) => return Err(Stop::no_overload()),
+                (LoopKind::MapEntry, _) => return Err(EvalError::no_overload()),
                 (_, value) => insert(key.ok_or_else(bad_key)?, value)?,
             }
         }
         Ok(Val::Map(Arc::new(map)))
     }
 
-    fn sort_by(&mut self, loop_: &Loop, range: &Val) -> Result<Val, Stop> {
+    fn sort_by(&mut self, loop_: &Loop, range: &Val) -> Result<Val, EvalError> {
         let mut keyed = Vec::new();
         for round in self.rounds(loop_, range)? {
             self.charge(12)?;
@@ -331,12 +336,12 @@ impl Evaluation {
         Ok(Val::list(keyed.into_iter().map(|(_, item)| item).collect()))
     }
 
-    fn optional_map(&mut self, loop_: &Loop, range: Val) -> Result<Val, Stop> {
+    fn optional_map(&mut self, loop_: &Loop, range: Val) -> Result<Val, EvalError> {
         self.charge(2)?;
         let value = match range {
             Val::Optional(Some(value)) => *value,
             Val::Optional(None) => return Ok(Val::Optional(None)),
-            _ => return Err(Stop::no_overload()),
+            _ => return Err(EvalError::no_overload()),
         };
         let value = self.within(loop_, (value, None), &loop_.body)?;
         match loop_.kind {
@@ -347,11 +352,11 @@ impl Evaluation {
 }
 
 /// Returns a field of a value, if it is present.
-fn field_of(value: &Val, field: &str) -> Result<Option<Val>, Stop> {
+fn field_of(value: &Val, field: &str) -> Result<Option<Val>, EvalError> {
     match value {
         Val::Object(object) => Ok(object.fields.get(field).cloned()),
         Val::Map(map) => Ok(map.get(&Key::String(field.into())).cloned()),
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 

@@ -6,12 +6,12 @@
 use kube_cel::cel;
 
 use super::convert;
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::value::{Key, List, Val};
 use crate::field_error::go_quote;
 
 /// Returns the arguments of `format`, with strings in place of the lists and maps for `%s`.
-pub(super) fn with_texts(format: &str, args: &List) -> Result<Val, Stop> {
+pub(super) fn with_texts(format: &str, args: &List) -> Result<Val, EvalError> {
     let mut items = args.items.clone();
     for (item, verb) in items.iter_mut().zip(verbs(format)) {
         if verb == 's' && matches!(item, Val::List(_) | Val::Map(_) | Val::Object(_)) {
@@ -37,7 +37,7 @@ fn verbs(format: &str) -> impl Iterator<Item = char> + '_ {
 }
 
 /// Formats a value as a literal.
-fn literal(value: &Val) -> Result<String, Stop> {
+fn literal(value: &Val) -> Result<String, EvalError> {
     Ok(match value {
         Val::Null => "null".to_owned(),
         Val::Bool(flag) => flag.to_string(),
@@ -62,17 +62,17 @@ fn literal(value: &Val) -> Result<String, Stop> {
         }
         Val::Optional(_) | Val::Foreign(_) => {
             let text = format!("no formatting function for {}", value.type_name());
-            return Err(Stop::error(format!("error during formatting: {text}")));
+            return Err(EvalError::error(format!("error during formatting: {text}")));
         }
     })
 }
 
 /// Formats the entries of a map, sorted by their keys as strings: 10 comes before 2.
-fn entries<'a>(entries: impl Iterator<Item = (String, &'a Val)>) -> Result<String, Stop> {
+fn entries<'a>(entries: impl Iterator<Item = (String, &'a Val)>) -> Result<String, EvalError> {
     let mut sorted: Vec<(String, &Val)> = entries.collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0));
     let shown = sorted.into_iter().map(|(key, value)| Ok(format!("{key}:{}", literal(value)?)));
-    Ok(format!("{{{}}}", shown.collect::<Result<Vec<_>, Stop>>()?.join(", ")))
+    Ok(format!("{{{}}}", shown.collect::<Result<Vec<_>, EvalError>>()?.join(", ")))
 }
 
 fn key_literal(key: &Key) -> String {
@@ -95,16 +95,16 @@ fn double(number: f64) -> String {
 }
 
 /// Formats a time as `string()` does, in quotes.
-fn quoted(value: &Val) -> Result<String, Stop> {
+fn quoted(value: &Val) -> Result<String, EvalError> {
     match convert::string(value) {
         Some(Ok(Val::String(text))) => Ok(go_quote(&text)),
         Some(Err(stop)) => Err(stop),
-        _ => Err(Stop::no_overload()),
+        _ => Err(EvalError::no_overload()),
     }
 }
 
-fn invalid_utf8() -> Stop {
-    Stop::error("invalid UTF-8 in bytes, cannot convert to string")
+fn invalid_utf8() -> EvalError {
+    EvalError::error("invalid UTF-8 in bytes, cannot convert to string")
 }
 
 #[cfg(test)]

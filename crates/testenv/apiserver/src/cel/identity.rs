@@ -56,7 +56,7 @@ impl<'a> Identity<'a> {
             Val::Optional(Some(inner)) => Self::Optional(Some(Box::new(Self::new(inner)?))),
             Val::List(list) => {
                 let mut items = list.items.iter().map(Self::new).collect::<Option<Vec<_>>>()?;
-                if list.order != Order::Counts {
+                if list.order != Order::Ordered {
                     items.sort_unstable();
                 }
                 Self::List(items)
@@ -124,7 +124,7 @@ impl List {
         if self.items.len() != other.items.len() {
             return false;
         }
-        if self.order == Order::Counts {
+        if self.order == Order::Ordered {
             return self.items.iter().zip(&other.items).all(|(a, b)| a.equals(b));
         }
         let places = places(self);
@@ -133,7 +133,7 @@ impl List {
             let held = identity.and_then(|identity| places.get(&identity));
             match self.order {
                 // The identity of a set item is the whole item.
-                Order::Ignored => held.is_some(),
+                Order::Set => held.is_some(),
                 _ => held.is_some_and(|place| self.items[*place].equals(item)),
             }
         })
@@ -142,7 +142,7 @@ impl List {
     /// Merges both lists as server-side apply would.
     pub(super) fn with(&self, other: &Self) -> Self {
         let mut items = self.items.clone();
-        if self.order == Order::Counts {
+        if self.order == Order::Ordered {
             items.extend_from_slice(&other.items);
         } else {
             let mut places = places(self);

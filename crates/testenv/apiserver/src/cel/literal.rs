@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_ends_at_its_quote() {
+    fn literal_ends_at_its_quote() {
         for (source, length) in [
             ("'a' + b", 3),
             (r"'a\'b' ", 6),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_plain_is_taken_out() {
+    fn literal_that_is_not_plain_becomes_a_placeholder() {
         let mut taken = Vec::new();
         assert_eq!(take_out("'plain'", &mut taken), None);
         assert_eq!(take_out("b'plain'", &mut taken), None);

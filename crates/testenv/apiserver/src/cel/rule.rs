@@ -10,7 +10,7 @@ use super::check::{self, Checked};
 use super::eval::Evaluation;
 use super::issue::{self, Issue};
 use super::parse;
-use super::stop::Stop;
+use super::stop::EvalError;
 use super::types::Type;
 use super::value::Val;
 use crate::field_error::{FieldError, REQUIRED};
@@ -36,27 +36,31 @@ pub(super) struct Rule {
 }
 
 /// The values that rules are evaluated on.
-pub(super) struct Bound {
+pub(super) struct RuleInput {
     pub(super) new: Result<Val, String>,
     /// `None` if there is no old value.
     pub(super) old: Option<Result<Val, String>>,
 }
 
 /// The result of evaluating a rule.
-pub(super) enum Verdict {
+pub(super) enum RuleOutcome {
     Passed,
     /// The rule is not met. Has the message.
     Failed(String),
     /// The rule cannot be evaluated. The next rules still are.
-    Broken(String),
+    EvaluationFailed(String),
     /// The budget or the cost limit is exceeded. No further rules are evaluated.
-    Over(String),
+    BudgetExceeded(String),
 }
 
 impl Rule {
-    /// Compiles a rule for values of this type. Also returns the errors of the rule and of its
-    /// message.
-    pub(super) fn compile(entry: &Json, self_type: &Type, field_path: String) -> (Self, Faults) {
+    /// Compiles a rule for values of this type. Also returns the compile errors of the rule and of
+    /// its message expression.
+    pub(super) fn compile(
+        entry: &Json,
+        self_type: &Type,
+        field_path: String,
+    ) -> (Self, CompileErrors) {
         let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
         let optional_old = entry["optionalOldSelf"] == true;
         let old_type =
@@ -68,7 +72,7 @@ impl Rule {
             ])
         };
         let source = text("rule");
-        let mut faults = Faults::default();
+        let mut faults = CompileErrors::default();
         let mut uses_old = false;
         let program = compile(&source, variables())
             .map_err(|issues| format!("compilation failed: {issues}"))
@@ -110,40 +114,44 @@ impl Rule {
     }
 
     /// Evaluates the rule, and charges its cost to `budget`.
-    pub(super) fn evaluate(&self, bound: &Bound, budget: &mut u64) -> Verdict {
+    pub(super) fn evaluate(&self, bound: &RuleInput, budget: &mut u64) -> RuleOutcome {
         let program = match &self.program {
             Ok(program) => program,
-            Err(why) => return Verdict::Broken(format!("rule compile error: {why}")),
+            Err(why) => return RuleOutcome::EvaluationFailed(format!("rule compile error: {why}")),
         };
         let name = self.name();
         let mut run = match bound.evaluation(self.uses_old, self.optional_old) {
             Ok(run) => run,
-            Err(why) => return Verdict::Broken(format!("{why} evaluating rule: {name}")),
+            Err(why) => {
+                return RuleOutcome::EvaluationFailed(format!("{why} evaluating rule: {name}"));
+            }
         };
         let result = run.eval(program);
         let Some(rest) = budget.checked_sub(run.cost) else {
-            return Verdict::Over(out_of_budget());
+            return RuleOutcome::BudgetExceeded(out_of_budget());
         };
         *budget = rest;
         match result {
-            Ok(Val::Bool(true)) => Verdict::Passed,
+            Ok(Val::Bool(true)) => RuleOutcome::Passed,
             Ok(_) => self.failed(bound, budget),
-            Err(Stop::Cost) => Verdict::Over(format!(
+            Err(EvalError::Cost) => RuleOutcome::BudgetExceeded(format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will \
                  be run due to call cost exceeds limit for rule: {name}"
             )),
-            Err(Stop::Error(why)) if why.starts_with("no such overload") => {
-                Verdict::Broken(format!(
+            Err(EvalError::Error(why)) if why.starts_with("no such overload") => {
+                RuleOutcome::EvaluationFailed(format!(
                     "'{why}': call arguments did not match a supported operator, function or macro \
                      signature for rule: {name}"
                 ))
             }
-            Err(Stop::Error(why)) => Verdict::Broken(format!("{why} evaluating rule: {name}")),
+            Err(EvalError::Error(why)) => {
+                RuleOutcome::EvaluationFailed(format!("{why} evaluating rule: {name}"))
+            }
         }
     }
 
     /// Returns the verdict for a rule that is not met, with its message.
-    fn failed(&self, bound: &Bound, budget: &mut u64) -> Verdict {
+    fn failed(&self, bound: &RuleInput, budget: &mut u64) -> RuleOutcome {
         let plain = || {
             let message = self.message.trim();
             if message.is_empty() {
@@ -152,21 +160,21 @@ impl Rule {
                 message.to_owned()
             }
         };
-        let Some(program) = &self.message_program else { return Verdict::Failed(plain()) };
+        let Some(program) = &self.message_program else { return RuleOutcome::Failed(plain()) };
         // The real server does not wrap the old value in an optional here.
         let Ok(mut run) = bound.evaluation(bound.old.is_some(), false) else {
-            return Verdict::Failed(plain());
+            return RuleOutcome::Failed(plain());
         };
         let result = run.eval(program);
         let Some(rest) = budget.checked_sub(run.cost) else {
-            return Verdict::Over(format!(
+            return RuleOutcome::BudgetExceeded(format!(
                 "messageExpression evaluation failed due to {}",
-                shortage()
+                budget_exceeded_text()
             ));
         };
         *budget = rest;
         match result {
-            Err(Stop::Cost) => Verdict::Over(format!(
+            Err(EvalError::Cost) => RuleOutcome::BudgetExceeded(format!(
                 "no further validation rules will be run due to call cost exceeds limit for \
                  messageExpression: {:?}",
                 self.message_expression
@@ -174,9 +182,9 @@ impl Rule {
             Ok(Val::String(text)) => {
                 let text = text.trim();
                 let usable = !text.is_empty() && text.len() <= MESSAGE_MAX && !text.contains('\n');
-                Verdict::Failed(if usable { text.to_owned() } else { plain() })
+                RuleOutcome::Failed(if usable { text.to_owned() } else { plain() })
             }
-            _ => Verdict::Failed(plain()),
+            _ => RuleOutcome::Failed(plain()),
         }
     }
 
@@ -206,12 +214,12 @@ impl Rule {
 
 /// The compile errors of a rule and of its message expression.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct CompileErrors {
     pub(super) rule: Option<String>,
     pub(super) message: Option<String>,
 }
 
-impl Bound {
+impl RuleInput {
     fn evaluation(&self, with_old: bool, optional: bool) -> Result<Evaluation, String> {
         let mut variables: Vec<(Arc<str>, Val)> = vec![("self".into(), self.new.clone()?)];
         if with_old {
@@ -230,10 +238,10 @@ impl Bound {
 
 /// Returns the error text for an exhausted budget.
 pub(super) fn out_of_budget() -> String {
-    format!("validation failed due to {}", shortage())
+    format!("validation failed due to {}", budget_exceeded_text())
 }
 
-fn shortage() -> &'static str {
+fn budget_exceeded_text() -> &'static str {
     "running out of cost budget, no further validation rules will be run"
 }
 

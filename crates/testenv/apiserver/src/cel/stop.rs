@@ -2,14 +2,14 @@
 
 /// Why an evaluation returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum EvalError {
     /// The evaluation failed with this error.
     Error(String),
     /// The cost limit is exceeded.
     Cost,
 }
 
-impl Stop {
+impl EvalError {
     pub(super) fn error(text: impl Into<String>) -> Self {
         Self::Error(text.into())
     }

@@ -18,14 +18,14 @@ fn spec_errors(properties: &Value, rule: &str, spec: &Value) -> Vec<String> {
 }
 
 /// Returns the only error of a rule on an object without fields.
-fn complaint(rule: &str) -> String {
+fn only_error(rule: &str) -> String {
     let errors = spec_errors(&json!({}), rule, &json!({}));
     let [error] = errors.as_slice() else { panic!("{rule}: {errors:?}") };
     error.clone()
 }
 
 #[test]
-fn the_language_means_what_cel_go_means() {
+fn expressions_evaluate_as_in_cel_go() {
     let rules = [
         "1 + 2 == 3 && 7 / 2 == 3 && 7 % 4 == 3 && -7 / 2 == -3",
         "!!true && --1 == 1 && 3 --1 == 4 && 3 - - 1 == 4 && !!!false",
@@ -82,7 +82,7 @@ fn the_language_means_what_cel_go_means() {
 }
 
 #[test]
-fn what_goes_wrong_in_an_evaluation_is_told() {
+fn evaluation_errors_are_reported() {
     for (rule, why) in [
         (
             "1 / 0 == 1",
@@ -106,12 +106,12 @@ fn what_goes_wrong_in_an_evaluation_is_told() {
             "spec: Invalid value: \"object\": integer overflow evaluating rule: 9223372036854775807 + 1 == 1",
         ),
     ] {
-        assert_eq!(complaint(rule), why);
+        assert_eq!(only_error(rule), why);
     }
 }
 
 #[test]
-fn an_expression_that_explodes_ends_with_an_error() {
+fn expression_with_exploding_cost_fails() {
     let nested = "[1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [1, 2, 3, 4, 5, 6, 7, 8, 9].all(b, \
         [1, 2, 3, 4, 5, 6, 7, 8, 9].all(c, [1, 2, 3, 4, 5, 6, 7, 8, 9].all(d, \
         [1, 2, 3, 4, 5, 6, 7, 8, 9].all(e, [1, 2, 3, 4, 5, 6, 7, 8, 9].all(f, a + b + c + d + e + f > 0))))))";
@@ -124,13 +124,13 @@ fn an_expression_that_explodes_ends_with_an_error() {
         "'%10000000000f'.format([1.0]) == ''",
         "lists.range(5000).distinct().size() > 0",
     ] {
-        let why = complaint(rule);
+        let why = only_error(rule);
         assert!(why.contains("actual cost limit exceeded"), "{why}");
     }
 }
 
 #[test]
-fn rules_that_do_not_compile_refuse_the_definition() {
+fn definition_with_invalid_rules_is_refused() {
     for (rule, why) in [
         (
             "self.nothing",
@@ -165,11 +165,11 @@ fn rules_that_do_not_compile_refuse_the_definition() {
             "ERROR: <input>:1:1: reserved identifier: namespace\n | namespace == 'a'\n | ^",
         ),
     ] {
-        let found = complaint(rule);
+        let found = only_error(rule);
         assert!(found.contains(&format!("compilation failed: {why}")), "{found}");
     }
-    assert!(complaint("1").ends_with("cel expression must evaluate to a bool"));
-    assert!(complaint("self.").contains("Syntax error"), "{}", complaint("self."));
+    assert!(only_error("1").ends_with("cel expression must evaluate to a bool"));
+    assert!(only_error("self.").contains("Syntax error"), "{}", only_error("self."));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn maps_are_formatted_in_the_order_of_their_keys() {
         let spec = json!({"labels": {"b": "2", "a": "1"}});
         assert_eq!(spec_errors(&json!({"labels": labels}), &rule, &spec), [""; 0]);
     }
-    let why = complaint("'%d'.format([{'a': 1}]) == ''");
+    let why = only_error("'%d'.format([{'a': 1}]) == ''");
     assert!(why.contains("%d requires int or uint"), "{why}");
 }
 
@@ -224,7 +224,7 @@ fn long_lists_are_checked_in_linear_time() {
 }
 
 #[test]
-fn comparing_sets_is_charged_by_all_that_is_read() {
+fn cost_of_comparing_sets_includes_every_item() {
     let text = json!({"type": "string"});
     let list = |kind: &str| json!({"type": "array", "items": text, "x-kubernetes-list-type": kind});
     let long = vec!["x".repeat(100_000)];
@@ -257,18 +257,18 @@ fn the_depth_of_an_expression_is_bounded() {
         format!("{}1{} == 1", "-(".repeat(200), ")".repeat(200)),
     ];
     for rule in deep {
-        let why = complaint(&rule);
+        let why = only_error(&rule);
         assert!(
             why.contains("ERROR: <input>:-1:0: expression recursion limit exceeded: 250"),
             "{why}"
         );
     }
-    let why = complaint(&"a".repeat(20_000));
+    let why = only_error(&"a".repeat(20_000));
     assert!(why.contains("expression code point size exceeds limit: size: 20000"), "{why}");
 }
 
 #[test]
-fn expressions_that_are_just_allowed_are_compiled_and_evaluated() {
+fn expressions_at_the_depth_limit_are_accepted() {
     let terms = vec!["true"; 1200].join(" && ");
     for rule in [
         format!("{}true{}", "(".repeat(248), ")".repeat(248)),

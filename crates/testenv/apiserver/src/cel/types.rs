@@ -200,17 +200,18 @@ impl fmt::Display for Type {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Substitution {
     bound: BTreeMap<Arc<str>, Type>,
-    made: usize,
+    next_parameter: usize,
 }
 
 impl Substitution {
     /// Returns a new type parameter.
     pub(super) fn fresh(&mut self) -> Type {
-        self.made += 1;
-        Type::Param(format!("_var{}", self.made - 1).into())
+        self.next_parameter += 1;
+        Type::Param(format!("_var{}", self.next_parameter - 1).into())
     }
 
-    /// Whether each of `given` fits its place. If so, the new bindings are kept.
+    /// Binds type parameters so that each type in `given` fits the type at the same index of
+    /// `places`. Returns whether that is possible; otherwise no binding changes.
     pub(super) fn fit(&mut self, given: &[Type], places: &[Type]) -> bool {
         if given.len() != places.len() {
             return false;
@@ -294,7 +295,7 @@ impl Substitution {
         }
     }
 
-    /// Returns the type with its parameters replaced by their bindings.
+    /// Returns the type with its parameters replaced by the types that they are bound to.
     pub(super) fn resolve(&self, given: &Type) -> Type {
         match given {
             Type::Param(name) => match self.bound.get(name) {
@@ -306,30 +307,34 @@ impl Substitution {
     }
 
     /// Returns the resolved type, with `dyn` for unbound parameters.
-    pub(super) fn settle(&self, given: &Type) -> Type {
+    pub(super) fn resolve_or_dyn(&self, given: &Type) -> Type {
         match self.resolve(given) {
             Type::Param(_) => Type::Dyn,
-            other => other.rebuilt(&mut |inner| self.settle(inner)),
+            other => other.rebuilt(&mut |inner| self.resolve_or_dyn(inner)),
         }
     }
 
     /// Returns the types of a declaration with fresh parameters.
     pub(super) fn instantiate(&mut self, types: &[Type]) -> Vec<Type> {
         let mut fresh = BTreeMap::new();
-        types.iter().map(|one| self.renew(one, &mut fresh)).collect()
+        types.iter().map(|one| self.with_fresh_parameters(one, &mut fresh)).collect()
     }
 
-    fn renew(&mut self, given: &Type, fresh: &mut BTreeMap<Arc<str>, Type>) -> Type {
+    fn with_fresh_parameters(
+        &mut self,
+        given: &Type,
+        fresh: &mut BTreeMap<Arc<str>, Type>,
+    ) -> Type {
         match given {
             Type::Param(name) => {
                 if let Some(known) = fresh.get(name) {
                     return known.clone();
                 }
-                let made = self.fresh();
-                fresh.insert(name.clone(), made.clone());
-                made
+                let next_parameter = self.fresh();
+                fresh.insert(name.clone(), next_parameter.clone());
+                next_parameter
             }
-            other => other.rebuilt(&mut |inner| self.renew(inner, fresh)),
+            other => other.rebuilt(&mut |inner| self.with_fresh_parameters(inner, fresh)),
         }
     }
 }
@@ -343,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_read_as_it_is_written() {
+    fn types_round_trip_through_text() {
         for text in ["map(string, list(int))", "optional_type(V)", "net.IP", "type(A)", "type"] {
             assert_eq!(Type::parse(text).to_string(), text);
         }
@@ -354,7 +359,7 @@ mod tests {
         let mut substitution = Substitution::default();
         let place = substitution.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
         assert!(substitution.fit(&[Type::Int, Type::list(Type::Int)], &place));
-        assert_eq!(substitution.settle(&place[1]).to_string(), "list(int)");
+        assert_eq!(substitution.resolve_or_dyn(&place[1]).to_string(), "list(int)");
         let place = substitution.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
         assert!(!substitution.fit(&[Type::Int, Type::list(Type::String)], &place));
         assert!(substitution.fit(&[Type::Int, Type::list(Type::Dyn)], &place));

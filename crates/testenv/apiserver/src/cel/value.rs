@@ -1,8 +1,8 @@
 //! Values of expressions.
 //!
-//! Durations, timestamps and the types of the Kubernetes libraries are held as values of the `cel`
-//! crate, because its functions work on them. Everything else is held here: maps are ordered, so
-//! that a rule always gives the same message, and lists know whether their order counts.
+//! Durations, timestamps and the types of the Kubernetes libraries are values of the `cel` crate,
+//! because its functions work on them. Everything else has a type of its own: maps are ordered, so
+//! that a rule always produces the same message, and lists know whether their order matters.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -42,9 +42,9 @@ pub(super) struct List {
 /// Whether the order of a list matters when lists are compared and added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    Counts,
+    Ordered,
     /// The list is a set.
-    Ignored,
+    Set,
     /// The list is keyed by these fields.
     Keyed(Arc<[String]>),
 }
@@ -99,7 +99,7 @@ impl Val {
     }
 
     pub(super) fn list(items: Vec<Self>) -> Self {
-        Self::List(Arc::new(List { items, order: Order::Counts }))
+        Self::List(Arc::new(List { items, order: Order::Ordered }))
     }
 
     /// Returns the number of characters, bytes, items or fields, and one for everything else.
@@ -321,18 +321,18 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_a_set_does_not_count() {
+    fn order_of_a_set_does_not_matter() {
         let list = |order: Order, items: &[i64]| {
             let items = items.iter().map(|item| Val::Int(*item)).collect();
             Val::List(Arc::new(List { items, order }))
         };
-        assert!(list(Order::Ignored, &[1, 2]).equals(&list(Order::Ignored, &[2, 1])));
-        assert!(!list(Order::Counts, &[1, 2]).equals(&list(Order::Counts, &[2, 1])));
-        assert!(!list(Order::Ignored, &[1, 2]).equals(&list(Order::Ignored, &[2, 3])));
+        assert!(list(Order::Set, &[1, 2]).equals(&list(Order::Set, &[2, 1])));
+        assert!(!list(Order::Ordered, &[1, 2]).equals(&list(Order::Ordered, &[2, 1])));
+        assert!(!list(Order::Set, &[1, 2]).equals(&list(Order::Set, &[2, 3])));
     }
 
     #[test]
-    fn items_with_the_same_keys_are_one_item() {
+    fn items_with_equal_keys_are_merged() {
         let item = |name: &str, size: Option<i64>| {
             let name = Some(("name".to_owned(), Val::text(name)));
             let size = size.map(|size| ("size".to_owned(), Val::Int(size)));
@@ -355,7 +355,7 @@ mod tests {
         // A quadratic algorithm would need ten billion comparisons, and the test would not end.
         let set = |items: &mut dyn Iterator<Item = i64>| {
             let items = items.map(Val::Int).collect();
-            List { items, order: Order::Ignored }
+            List { items, order: Order::Set }
         };
         let (up, down) = (set(&mut (0..100_000)), set(&mut (0..100_000).rev()));
         assert!(up.equals(&down));

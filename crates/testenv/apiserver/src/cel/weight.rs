@@ -1,4 +1,5 @@
-//! The weight of a value: its size with everything inside. Operations are charged by it.
+//! The weight of a value: its size including all nested values. It determines the cost of
+//! operations.
 
 use super::value::{Order, Val};
 
@@ -10,13 +11,13 @@ impl Val {
     /// Returns the [size](Val::size) of a value with everything inside, at most [`WEIGHT_MAX`].
     /// Values share their parts, so a small value can have a weight that is too large to count.
     pub(super) fn weight(&self) -> u64 {
-        Scales::weigh(self).total()
+        WeightCounter::count_weight(self).total()
     }
 
     /// Returns how much of two values is read to compare them. Comparing ends at the first
     /// difference, except in unordered lists, which are read completely first.
     pub(super) fn comparison_weight(&self, other: &Self) -> u64 {
-        let (a, b) = (Scales::weigh(self), Scales::weigh(other));
+        let (a, b) = (WeightCounter::count_weight(self), WeightCounter::count_weight(other));
         if a.may_have_unordered() || b.may_have_unordered() {
             a.total() + b.total()
         } else {
@@ -25,16 +26,16 @@ impl Val {
     }
 }
 
-/// Counts the weight of a value.
-struct Scales {
+/// Computes the weight of a value.
+struct WeightCounter {
     /// The weight that may still be counted.
     left: u64,
     /// Whether an unordered list was found.
     has_unordered: bool,
 }
 
-impl Scales {
-    fn weigh(value: &Val) -> Self {
+impl WeightCounter {
+    fn count_weight(value: &Val) -> Self {
         let mut scales = Self { left: WEIGHT_MAX, has_unordered: false };
         scales.add(value);
         scales
@@ -64,7 +65,7 @@ impl Scales {
         self.left = self.left.saturating_sub(own);
         match value {
             Val::List(list) => {
-                self.has_unordered |= list.order != Order::Counts;
+                self.has_unordered |= list.order != Order::Ordered;
                 list.items.iter().for_each(|item| self.add(item));
             }
             Val::Map(map) => map.iter().for_each(|(key, value)| {

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use crate::fields::is_terminating;
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, Touched};
+use crate::state::{ObjectChange, State};
 use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 
@@ -14,7 +14,7 @@ use crate::write::apply::tracking::{Tracking, Writer};
 const DEFAULT: &str = "default";
 
 impl State {
-    pub(super) fn settle_account(&mut self, kind: &Registered, touched: &Touched) {
+    pub(super) fn settle_account(&mut self, kind: &Registered, touched: &ObjectChange) {
         let namespace = match &touched.removed {
             None if kind.is("", "namespaces") => touched.key.name(),
             Some(_) if kind.is("", "serviceaccounts") && touched.key.name() == DEFAULT => {

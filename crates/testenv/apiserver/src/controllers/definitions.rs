@@ -10,11 +10,11 @@ use crate::fields::{finalizers, is_terminating, set_finalizers};
 use crate::kind::{Kind, Origin, Version};
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, Touched};
+use crate::state::{ObjectChange, State};
 use crate::write::delete::{CRD_CLEANUP, DeleteOptions};
 
 impl State {
-    pub(super) fn settle_definition(&mut self, kind: &Arc<Registered>, touched: &Touched) {
+    pub(super) fn settle_definition(&mut self, kind: &Arc<Registered>, touched: &ObjectChange) {
         if kind.is_crd() {
             match self.store.get(kind.storage, &touched.key).map(|crd| crd.value()) {
                 None => self.withdraw(kind, &touched.key),
@@ -79,7 +79,7 @@ impl State {
         });
     }
 
-    /// Looks again at the definitions of a group whose names were refused, as the names may be free
+    /// Queues the definitions of a group whose names were refused, because the names may be free
     /// now.
     fn reconsider(&mut self, definitions: &Registered, group: &str) {
         let refused = self.store.objects(definitions.storage, "").filter(|(key, crd)| {
@@ -88,7 +88,11 @@ impl State {
         });
         let refused: Vec<Key> = refused.map(|(key, _)| key.clone()).collect();
         let kind = definitions.storage;
-        self.touched.extend(refused.into_iter().map(|key| Touched { kind, key, removed: None }));
+        self.touched.extend(refused.into_iter().map(|key| ObjectChange {
+            kind,
+            key,
+            removed: None,
+        }));
     }
 
     /// Returns the names that no other kind of the group has, and the last conflict.

@@ -18,36 +18,41 @@ use super::owners::{ObjectId, references};
 use crate::fields::{finalizers, is_terminating, metadata_mut, set_finalizers, text};
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, Touched};
+use crate::state::{ObjectChange, State};
 use crate::write::delete::{DeleteOptions, FOREGROUND, ORPHAN};
 
 /// The owners of an object, by their state.
 #[derive(Debug, Default)]
-struct Standing {
+struct OwnerStates {
     /// At least one owner exists and does not wait for this object to be deleted.
-    solid: bool,
+    has_live_owner: bool,
     /// The uids of owners that wait for this object to be deleted.
     waiting: Vec<String>,
     /// The uids of owners that do not exist.
     dangling: Vec<String>,
     /// An owner cannot be looked up: its kind is unknown, or it is namespaced and the object is
     /// not.
-    unclear: bool,
+    has_unresolvable: bool,
 }
 
-/// Whether the collector continues after a step; it stops if it works by step.
-type Pace = ControlFlow<()>;
+/// `Break` ends the collection after a step, if the collector works step by step.
+type AfterStep = ControlFlow<()>;
 
 /// The result of looking up an owner.
-enum Sought {
+enum OwnerLookup {
     Found(Map<String, Value>),
     Absent,
-    Unclear,
+    Unresolvable,
 }
 
 impl State {
-    /// Collects the garbage that a change has left. By step, it stops after the first step.
-    pub(super) fn settle_garbage(&mut self, kind: &Registered, touched: &Touched) -> Pace {
+    /// Collects the garbage that a change has caused. A collector that works step by step stops
+    /// after the first step.
+    pub(super) fn collect_after_change(
+        &mut self,
+        kind: &Registered,
+        touched: &ObjectChange,
+    ) -> AfterStep {
         if let Some(removed) = &touched.removed {
             for dependent in self.owners.dependents(&removed.uid) {
                 self.collect(&dependent)?;
@@ -70,8 +75,8 @@ impl State {
         // the queue until it has none left.
         while let Some(touched) = self.uncollected.as_ref().and_then(|all| all.front().cloned()) {
             let kind = self.registry.by_id(touched.kind).cloned();
-            if kind.is_some_and(|kind| self.settle_garbage(&kind, &touched).is_break()) {
-                self.settle();
+            if kind.is_some_and(|kind| self.collect_after_change(&kind, &touched).is_break()) {
+                self.run_controllers();
                 return true;
             }
             self.uncollected.as_mut().and_then(VecDeque::pop_front);
@@ -80,7 +85,7 @@ impl State {
     }
 
     /// Returns whether the collector may continue after a step.
-    fn pace(&self) -> Pace {
+    fn after_step(&self) -> AfterStep {
         match self.uncollected {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
@@ -88,7 +93,7 @@ impl State {
     }
 
     /// Deletes an object if all its owners are gone, and drops references to owners that are gone.
-    fn collect(&mut self, place: &ObjectId) -> Pace {
+    fn collect(&mut self, place: &ObjectId) -> AfterStep {
         let done = ControlFlow::Continue(());
         let Some((kind, object)) = self.at(place) else { return done };
         let deleting = is_terminating(&object);
@@ -97,16 +102,16 @@ impl State {
         {
             return done;
         }
-        let standing = self.standing(&object);
-        if standing.unclear {
+        let owner_states = self.owner_states(&object);
+        if owner_states.has_unresolvable {
             return done;
         }
-        if standing.solid {
-            let mut gone = standing.dangling;
-            gone.extend(standing.waiting);
+        if owner_states.has_live_owner {
+            let mut gone = owner_states.dangling;
+            gone.extend(owner_states.waiting);
             if !gone.is_empty() {
                 self.rewrite(&kind, &place.1, |object| drop_owners(object, &gone));
-                return self.pace();
+                return self.after_step();
             }
         } else if !deleting {
             let dependents = self.owners.dependents(text(&object, "uid"));
@@ -117,12 +122,12 @@ impl State {
                     is_terminating(&dependent) && finalizers(&dependent).contains(&FOREGROUND)
                 })
             };
-            if !standing.waiting.is_empty() && dependents.iter().any(waits) {
+            if !owner_states.waiting.is_empty() && dependents.iter().any(waits) {
                 self.rewrite(&kind, &place.1, unblock_owners);
             }
             let decided =
                 finalizers(&object).iter().any(|name| [FOREGROUND, ORPHAN].contains(name));
-            let options = if !standing.waiting.is_empty() && has_dependents {
+            let options = if !owner_states.waiting.is_empty() && has_dependents {
                 DeleteOptions::cascade(true)
             } else if decided {
                 DeleteOptions::default()
@@ -130,13 +135,13 @@ impl State {
                 DeleteOptions::cascade(false)
             };
             self.delete_quietly(&kind, &place.1, &options);
-            return self.pace();
+            return self.after_step();
         }
         done
     }
 
     /// Continues the deletion of an object that waits for its dependents.
-    fn advance_deletion(&mut self, place: &ObjectId) -> Pace {
+    fn advance_deletion(&mut self, place: &ObjectId) -> AfterStep {
         let done = ControlFlow::Continue(());
         let Some((kind, object)) = self.at(place) else { return done };
         if !is_terminating(&object) {
@@ -150,10 +155,10 @@ impl State {
                 self.rewrite(&kind, &dependent.1, |object| {
                     drop_owners(object, std::slice::from_ref(&uid));
                 });
-                self.pace()?;
+                self.after_step()?;
             }
             self.rewrite(&kind, &place.1, |object| drop_finalizer(object, ORPHAN));
-            return self.pace();
+            return self.after_step();
         } else if held_by(FOREGROUND) {
             let blocking = self.blocking(&uid);
             for dependent in &blocking {
@@ -161,7 +166,7 @@ impl State {
             }
             if self.blocking(&uid).is_empty() {
                 self.rewrite(&kind, &place.1, |object| drop_finalizer(object, FOREGROUND));
-                return self.pace();
+                return self.after_step();
             }
         }
         done
@@ -177,47 +182,47 @@ impl State {
         dependents
     }
 
-    fn standing(&self, object: &Map<String, Value>) -> Standing {
-        let mut standing = Standing::default();
+    fn owner_states(&self, object: &Map<String, Value>) -> OwnerStates {
+        let mut owner_states = OwnerStates::default();
         for reference in references(object) {
             let uid = reference["uid"].as_str().unwrap_or_default();
             let owner = match self.owner(object, reference) {
-                Sought::Found(owner) => owner,
-                Sought::Absent => {
-                    standing.dangling.push(uid.to_owned());
+                OwnerLookup::Found(owner) => owner,
+                OwnerLookup::Absent => {
+                    owner_states.dangling.push(uid.to_owned());
                     continue;
                 }
-                Sought::Unclear => {
-                    standing.unclear = true;
+                OwnerLookup::Unresolvable => {
+                    owner_states.has_unresolvable = true;
                     continue;
                 }
             };
             let waits = is_terminating(&owner) && finalizers(&owner).contains(&FOREGROUND);
             if waits && blocks(reference, uid) {
-                standing.waiting.push(uid.to_owned());
+                owner_states.waiting.push(uid.to_owned());
             } else {
-                standing.solid = true;
+                owner_states.has_live_owner = true;
             }
         }
-        standing
+        owner_states
     }
 
     /// Looks up the owner of a reference: uid, kind and name must match, and it must be in the same
     /// namespace or cluster-scoped.
-    fn owner(&self, dependent: &Map<String, Value>, reference: &Value) -> Sought {
+    fn owner(&self, dependent: &Map<String, Value>, reference: &Value) -> OwnerLookup {
         let text_of = |field: &str| reference[field].as_str().unwrap_or_default();
         let (group, _) = text_of("apiVersion").split_once('/').unwrap_or(("", ""));
         let Some(kind) = self.registry.by_kind(group, text_of("kind")) else {
-            return Sought::Unclear;
+            return OwnerLookup::Unresolvable;
         };
         let namespace = text(dependent, "namespace");
         if kind.namespaced && namespace.is_empty() {
-            return Sought::Unclear;
+            return OwnerLookup::Unresolvable;
         }
         let key = Key::new(if kind.namespaced { namespace } else { "" }, text_of("name"));
         match self.at(&(kind.storage, key)) {
-            Some((_, owner)) if text(&owner, "uid") == text_of("uid") => Sought::Found(owner),
-            _ => Sought::Absent,
+            Some((_, owner)) if text(&owner, "uid") == text_of("uid") => OwnerLookup::Found(owner),
+            _ => OwnerLookup::Absent,
         }
     }
 

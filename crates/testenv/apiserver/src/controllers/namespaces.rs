@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::fields::is_terminating;
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, Touched};
+use crate::state::{ObjectChange, State};
 use crate::write::delete::DeleteOptions;
 
 impl State {
-    pub(super) fn settle_namespace(&mut self, kind: &Registered, touched: &Touched) {
+    pub(super) fn settle_namespace(&mut self, kind: &Registered, touched: &ObjectChange) {
         let name = if kind.is("", "namespaces") {
             if touched.removed.is_some() {
                 return;

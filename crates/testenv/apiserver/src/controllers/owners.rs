@@ -87,7 +87,7 @@ mod tests {
     /// Clients choose the uids in owner references. If the hash seed were fixed, a client could
     /// choose many uids with colliding hashes.
     #[test]
-    fn no_two_servers_hash_uids_alike() {
+    fn hash_seed_of_uids_is_random_per_server() {
         let hash = || Owners::default().dependents.hasher().hash_one("a uid");
         assert_ne!(hash(), hash());
     }

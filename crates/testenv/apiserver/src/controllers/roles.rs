@@ -16,10 +16,10 @@ const ROUNDS_MAX: usize = 64;
 impl State {
     /// Fills all aggregated roles, if a cluster role has changed since they were last filled.
     ///
-    /// An aggregated role may select another one, so it takes rounds. A round runs backwards,
-    /// because of the default roles, `admin` selects `edit`, and `edit` selects `view`. As many
-    /// rounds as there are roles are enough, unless roles select each other in a circle: then the
-    /// rules may change forever, as on a real cluster.
+    /// An aggregated role may select another one, so several rounds are needed. Each round visits
+    /// the roles in reverse order of their names, which suits the default roles: `admin` selects
+    /// `edit`, and `edit` selects `view`. As many rounds as there are roles are enough, unless
+    /// roles select each other in a cycle: then the rules may change forever, as on a real cluster.
     pub(super) fn aggregate_roles(&mut self) {
         let Some(names) = self.rbac.as_ref().and_then(|rbac| rbac.stale_aggregates()) else {
             return;

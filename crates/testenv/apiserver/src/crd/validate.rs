@@ -318,9 +318,9 @@ fn check_approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     let needs = format!("protected groups must have approval annotation {}", go_quote(APPROVAL));
     match approval_kind(approval) {
-        Approval::Fine => {}
+        Approval::Valid => {}
         Approval::Missing => errors.push(FieldError::required(field, &format!("{needs}, {see}"))),
-        Approval::Odd => {
+        Approval::Invalid => {
             let detail = format!(
                 "{needs} with either a URL or a reason starting with \"unapproved\", {see}"
             );
@@ -332,8 +332,8 @@ fn check_approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
 #[derive(PartialEq, Eq)]
 enum Approval {
     Missing,
-    Fine,
-    Odd,
+    Valid,
+    Invalid,
 }
 
 fn approval_kind(annotation: &str) -> Approval {
@@ -342,8 +342,8 @@ fn approval_kind(annotation: &str) -> Approval {
     });
     match annotation {
         "" => Approval::Missing,
-        _ if is_url || annotation.starts_with("unapproved") => Approval::Fine,
-        _ => Approval::Odd,
+        _ if is_url || annotation.starts_with("unapproved") => Approval::Valid,
+        _ => Approval::Invalid,
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_not_there_have_the_zero_of_their_type() {
+    fn missing_fields_have_zero_values() {
         let pod = json!({"spec": {}, "status": {"podIPs": [{"ip": "10.0.0.1"}]}});
         let pods = find("", "pods");
         assert_eq!(pods.field_value(&pod, "spec.hostNetwork"), "false");

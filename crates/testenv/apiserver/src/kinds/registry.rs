@@ -39,9 +39,9 @@ pub(crate) struct Resource {
     pub(crate) index: usize,
 }
 
-/// The (group, plural) belongs to a built-in kind.
+/// The error for a custom kind whose (group, plural) belongs to a built-in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken;
+pub(crate) struct NameIsBuiltIn;
 
 /// The registered kinds.
 #[derive(Clone, Debug)]
@@ -103,9 +103,9 @@ impl Registry {
     }
 
     /// Adds a custom kind, or replaces the one with the same group and plural, which keeps its id.
-    pub(crate) fn put(&mut self, kind: Kind) -> Result<KindId, Taken> {
+    pub(crate) fn put(&mut self, kind: Kind) -> Result<KindId, NameIsBuiltIn> {
         match self.by_plural(&kind.group, &kind.plural) {
-            Some(old) if old.origin == Origin::BuiltIn => Err(Taken),
+            Some(old) if old.origin == Origin::BuiltIn => Err(NameIsBuiltIn),
             Some(old) => {
                 let id = old.id;
                 self.remove(id);
@@ -116,7 +116,7 @@ impl Registry {
     }
 
     /// Restores the kinds of an earlier registry. Ids that were assigned since are not reused.
-    pub(crate) fn go_back_to(&mut self, earlier: &Self) {
+    pub(crate) fn restore(&mut self, earlier: &Self) {
         self.groups.clone_from(&earlier.groups);
         self.next = self.next.max(earlier.next);
     }
@@ -304,7 +304,10 @@ mod tests {
     #[test]
     fn built_in_kinds_can_neither_be_replaced_nor_removed() {
         let mut registry = Registry::new();
-        assert_eq!(registry.put(custom("apps", "deployments", "Deployment", &["v1"])), Err(Taken));
+        assert_eq!(
+            registry.put(custom("apps", "deployments", "Deployment", &["v1"])),
+            Err(NameIsBuiltIn)
+        );
         let pods = registry.by_plural("", "pods").expect("pods must be there").id;
         assert!(registry.remove(pods).is_none());
     }

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_refused_with_the_words_of_the_real_server() {
+    fn objects_are_refused_with_the_messages_of_the_real_server() {
         let registry = Registry::new();
         for case in observed() {
             let path = case["path"].as_str().unwrap_or_default();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Expected, Field, Form, Key, MergeSchema};
 use crate::kind::Kind;
 use crate::kinds::shape::table::{
-    Field as Member, Listing, Merging, OBJECT_META, Shape, TABLE, Table, Type,
+    ApplyMarkers, Field as Member, ListIdentity, OBJECT_META, Shape, TABLE, Table, Type,
 };
 
 /// The merge rules of a built-in type, or of a field of one.
@@ -13,7 +13,7 @@ use crate::kinds::shape::table::{
 pub(crate) struct BuiltInMergeSchema {
     of: Of,
     /// The rules that the field adds to those of its type, if this is a field.
-    merging: Option<&'static Merging>,
+    merging: Option<&'static ApplyMarkers>,
 }
 
 /// The type of a value.
@@ -53,9 +53,9 @@ impl BuiltInMergeSchema {
             Of::Shape(Shape::Map(..)) if atomic == Some(true) => Form::Leaf,
             Of::Type(_) | Of::Shape(Shape::Map(..)) => Form::Map,
             Of::Shape(Shape::List(..)) => match self.merging.map(|merging| &merging.list) {
-                None | Some(Listing::Atomic) => Form::Leaf,
-                Some(Listing::Set) => Form::Set,
-                Some(Listing::Keyed(_)) => Form::Keyed,
+                None | Some(ListIdentity::Atomic) => Form::Leaf,
+                Some(ListIdentity::Set) => Form::Set,
+                Some(ListIdentity::Keyed(_)) => Form::Keyed,
             },
             // Server-side apply treats a `RawExtension` as one value, whatever it contains.
             Of::Shape(Shape::Any) => Form::Leaf,
@@ -102,7 +102,7 @@ impl BuiltInMergeSchema {
     }
 
     pub(crate) fn keys(self) -> Vec<Key<'static>> {
-        let Some(Listing::Keyed(names)) = self.merging.map(|merging| &merging.list) else {
+        let Some(ListIdentity::Keyed(names)) = self.merging.map(|merging| &merging.list) else {
             return Vec::new();
         };
         let of = match self.item() {
@@ -113,7 +113,7 @@ impl BuiltInMergeSchema {
         names.iter().map(|&name| Key { name, default: default(name) }).collect()
     }
 
-    fn new(shape: &'static Shape, merging: Option<&'static Merging>) -> Self {
+    fn new(shape: &'static Shape, merging: Option<&'static ApplyMarkers>) -> Self {
         let table: &'static Table = &TABLE;
         let of = match shape {
             Shape::Struct(name) => Of::Type(table.get(name)),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_merge_unless_they_are_atomic() {
+    fn maps_merge_unless_atomic() {
         assert_eq!(at("deployments", &["metadata", "labels"]).form(&json!({})), Form::Map);
         assert_eq!(at("deployments", &["spec", "selector"]).form(&json!({})), Form::Leaf);
         assert_eq!(at("services", &["spec", "selector"]).form(&json!({})), Form::Leaf);

@@ -13,7 +13,7 @@ pub(crate) struct CustomMergeSchema<'a> {
     node: &'a Node,
     /// Whether the node is a whole object: the resource itself, or an embedded resource.
     whole: bool,
-    /// Whether undeclared fields are kept, because this node or one above it says so.
+    /// Whether undeclared fields are kept, because this node or one of its ancestors says so.
     keeps: bool,
 }
 

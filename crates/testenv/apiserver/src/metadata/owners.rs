@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_owns_nothing() {
+    fn event_cannot_be_an_owner() {
         let found =
             errors(&json!([{"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "1"}]));
         assert_eq!(

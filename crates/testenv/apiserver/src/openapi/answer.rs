@@ -7,12 +7,12 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use super::cache::Made;
+use super::cache::GeneratedDocument;
 use crate::body::{self, Body};
 
 /// Answers a request for a document at `path`. The query may contain the expected hash.
 pub(super) fn answer(
-    document: Option<&Made>,
+    document: Option<&GeneratedDocument>,
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn ask(query: Option<&str>, headers: &[(HeaderName, &str)]) -> Response<Body> {
-        let document = Made { content: "{}".into(), hash: "ABC".to_owned() };
+        let document = GeneratedDocument { content: "{}".into(), hash: "ABC".to_owned() };
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(name, HeaderValue::from_str(value).expect("a header"));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_hash_is_sent_on_to_the_right_one() {
+    fn wrong_hash_is_redirected_to_the_current_one() {
         let response = ask(Some("hash=OLD"), &[]);
         assert_eq!(response.status(), StatusCode::MOVED_PERMANENTLY);
         assert_eq!(response.headers()[LOCATION], "/openapi/v3/api/v1?hash=ABC");
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_knows_the_document_gets_nothing() {
+    fn client_with_the_current_hash_gets_304() {
         let response = ask(None, &[(IF_NONE_MATCH, "\"ABC\"")]);
         assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(ask(None, &[(IF_NONE_MATCH, "\"OLD\"")]).status(), StatusCode::OK);
     }
 
     #[test]
-    fn documents_come_in_json_alone() {
+    fn documents_are_only_served_as_json() {
         assert_eq!(ask(None, &[(ACCEPT, "application/json, */*")]).status(), StatusCode::OK);
         let response = ask(None, &[(ACCEPT, "application/yaml")]);
         assert_eq!(response.status(), StatusCode::NOT_ACCEPTABLE);

@@ -18,12 +18,12 @@ pub(crate) struct Document {
     version: String,
     /// The definitions of its custom kinds.
     definitions: Vec<Value>,
-    pub(super) made: OnceLock<Made>,
+    pub(super) generated: OnceLock<GeneratedDocument>,
 }
 
 /// The generated content of a document.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct GeneratedDocument {
     pub(crate) content: Bytes,
     /// The hash in the document's URL and `ETag`, by which clients cache it.
     pub(crate) hash: String,
@@ -53,8 +53,8 @@ impl Cache {
         if let Some(held) = held {
             return Arc::clone(held);
         }
-        let (group, version, made) = (group.clone(), version.to_owned(), OnceLock::new());
-        let document = Arc::new(Document { group, version, definitions, made });
+        let (group, version, generated) = (group.clone(), version.to_owned(), OnceLock::new());
+        let document = Arc::new(Document { group, version, definitions, generated });
         self.0.insert(key, Arc::clone(&document));
         document
     }
@@ -62,10 +62,10 @@ impl Cache {
 
 impl Document {
     /// Returns the content. The first caller generates it, others wait for it.
-    pub(crate) fn made(&self) -> &Made {
-        self.made.get_or_init(|| {
+    pub(crate) fn generated(&self) -> &GeneratedDocument {
+        self.generated.get_or_init(|| {
             let content = document::document(&self.group, &self.version, &self.definitions);
-            Made::new(content.to_string().into())
+            GeneratedDocument::new(content.to_string().into())
         })
     }
 
@@ -76,7 +76,7 @@ impl Document {
     }
 }
 
-impl Made {
+impl GeneratedDocument {
     fn new(content: Bytes) -> Self {
         let mut hash = String::new();
         for byte in digest::digest(&digest::SHA512, &content).as_ref() {

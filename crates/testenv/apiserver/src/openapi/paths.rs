@@ -59,7 +59,7 @@ impl Paths<'_> {
         PathItem { path, fixed: self.fixed(&["name", "pretty"]), operations }
     }
 
-    /// Returns the path of the objects of all namespaces.
+    /// Returns the path of the objects in all namespaces.
     fn everywhere(&self) -> PathItem<'_> {
         let mut list = self.operation(ApiVerb::List);
         list.name = format!("{}ForAllNamespaces", self.kind.kind);

@@ -42,7 +42,7 @@ fn every_schema_that_is_referred_to_is_in_the_document_and_no_other() {
 }
 
 #[test]
-fn operations_have_names_of_their_own() {
+fn operation_ids_are_unique() {
     for (name, document) in documents() {
         let paths = document["paths"].as_object().expect("paths");
         let items = paths.values().filter_map(Value::as_object);
@@ -56,17 +56,17 @@ fn operations_have_names_of_their_own() {
 }
 
 #[test]
-fn document_is_made_once_and_not_before_it_is_sent() {
+fn document_is_generated_lazily_and_once() {
     let registry = Registry::new();
     let group = registry.group("apps").expect("a group");
     let mut cache = Cache::default();
     let one = cache.document(group, "v1", Vec::new());
-    assert!(one.made.get().is_none(), "it is made later, without the lock of the state");
-    let hash = one.made().hash.clone();
+    assert!(one.generated.get().is_none(), "it is generated later, without the lock of the state");
+    let hash = one.generated().hash.clone();
     let same = cache.document(group, "v1", Vec::new());
     assert!(Arc::ptr_eq(&one, &same));
     let other = cache.document(group, "v1", vec![json!({"group": "apps", "versions": []})]);
-    assert!(!Arc::ptr_eq(&one, &other) && other.made.get().is_none());
+    assert!(!Arc::ptr_eq(&one, &other) && other.generated.get().is_none());
     assert!(
         paths_of(&[one])["paths"]["apis/apps/v1"]["serverRelativeURL"]
             .as_str()

@@ -1,28 +1,28 @@
-//! Compares rights: which of the wanted rights are not among the held ones.
+//! Compares rights: finds the rights of the wanted rules that no held rule grants.
 //!
-//! A rule is a product: each of its verbs, on each of its resources, in each of its groups. So it
-//! is compared in pieces of one verb, group, resource and name each. For each text of a wanted rule
-//! there is the set of held rules that contain this text. A piece is held if one rule is in the
-//! sets of all its texts. Each text is looked up once; the rest are operations on bit sets.
+//! A rule grants every combination of its verbs, groups, resources and names; one such combination
+//! is a *piece*. For each text of a wanted rule, a bit set says which held rules contain this text.
+//! A piece is held if one rule is in the sets of all its texts. Each text is looked up once; the
+//! rest are operations on bit sets.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::rule::{ALL, PolicyRule, quoted_list, url_covers};
 
-/// The maximum size of the listed lines, in bytes. The real server lists everything, and may so
-/// refuse a role of a few kilobytes with gigabytes.
+/// The maximum size of the listed lines, in bytes. The real server lists everything, so its refusal
+/// of a role of a few kilobytes can have gigabytes.
 const LISTED_BYTES_MAX: usize = 64 * 1024;
 
 /// The missing rights, one line for each resource and name, with all its verbs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shortfall {
+pub(crate) struct MissingRights {
     /// Sorted.
     pub(crate) lines: Vec<String>,
     /// The number of lines that are left out because there are too many.
     pub(crate) unlisted: usize,
 }
 
-impl Shortfall {
+impl MissingRights {
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.unlisted == 0
     }
@@ -70,8 +70,8 @@ pub(crate) fn pieces(rule: &PolicyRule) -> usize {
 }
 
 /// Returns the rights of `wanted` that are not in `held`.
-pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Shortfall {
-    let held = Held::new(held);
+pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> MissingRights {
+    let held = RuleLookup::new(held);
     // Verbs by group, resource and name.
     let mut objects: BTreeMap<[Option<&str>; 3], Vec<&str>> = BTreeMap::new();
     let mut urls: Vec<[&str; 2]> = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Shortfall {
     }
     urls.sort_unstable();
     urls.dedup();
-    let mut shortfall = Shortfall::default();
+    let mut shortfall = MissingRights::default();
     let mut left = LISTED_BYTES_MAX;
     for ([group, resource, name], verbs) in &objects {
         let parts = [
@@ -117,13 +117,13 @@ impl RuleSet {
     }
 }
 
-/// Held rules by the texts that they contain.
-struct Held<'a> {
+/// The held rules, by the texts that they contain.
+struct RuleLookup<'a> {
     count: usize,
-    verbs: Named<'a>,
-    groups: Named<'a>,
-    resources: Named<'a>,
-    names: Named<'a>,
+    verbs: RulesByText<'a>,
+    groups: RulesByText<'a>,
+    resources: RulesByText<'a>,
+    names: RulesByText<'a>,
     /// The rules without resource names, which apply to every name.
     unnamed: Vec<usize>,
     /// The path patterns with their rules.
@@ -131,12 +131,12 @@ struct Held<'a> {
 }
 
 /// The indices of the rules that contain a text.
-type Named<'a> = HashMap<&'a str, Vec<usize>>;
+type RulesByText<'a> = HashMap<&'a str, Vec<usize>>;
 
-impl<'a> Held<'a> {
+impl<'a> RuleLookup<'a> {
     fn new(rules: &'a [PolicyRule]) -> Self {
         let named = |list: fn(&PolicyRule) -> &Vec<String>| {
-            let mut named = Named::new();
+            let mut named = RulesByText::new();
             for (place, rule) in rules.iter().enumerate() {
                 for text in list(rule) {
                     named.entry(&**text).or_default().push(place);
@@ -174,29 +174,32 @@ impl<'a> Held<'a> {
     }
 
     /// Returns the rules that contain one of these texts.
-    fn naming(&self, named: &Named<'_>, texts: &[&str]) -> RuleSet {
+    fn rules_with_any(&self, named: &RulesByText<'_>, texts: &[&str]) -> RuleSet {
         let places = texts.iter().filter_map(|text| named.get(text));
         self.set(places.flatten().copied())
     }
 
     fn verb(&self, verb: &str) -> RuleSet {
-        self.naming(&self.verbs, &[ALL, verb])
+        self.rules_with_any(&self.verbs, &[ALL, verb])
     }
 
     fn group(&self, group: &str) -> RuleSet {
-        self.naming(&self.groups, &[ALL, group])
+        self.rules_with_any(&self.groups, &[ALL, group])
     }
 
     /// Returns the rules that cover a resource: `*` covers all, and `*/scale` one subresource of
     /// all.
     fn resource(&self, resource: &str) -> RuleSet {
         match resource.split_once('/') {
-            None => self.naming(&self.resources, &[ALL, resource]),
-            Some((_, part)) => self.naming(&self.resources, &[ALL, resource, &format!("*/{part}")]),
+            None => self.rules_with_any(&self.resources, &[ALL, resource]),
+            Some((_, part)) => {
+                self.rules_with_any(&self.resources, &[ALL, resource, &format!("*/{part}")])
+            }
         }
     }
 
-    /// Returns the rules that cover a name. Without a name, only rules without names cover it.
+    /// Returns the rules that cover a name. A request without a name is only covered by rules
+    /// without names.
     fn name(&self, name: Option<&str>) -> RuleSet {
         let named = name.and_then(|name| self.names.get(name));
         self.set(self.unnamed.iter().chain(named.into_iter().flatten()).copied())

@@ -25,7 +25,8 @@ const PIECES_MAX: usize = 100_000;
 /// combination is compared with each rule that the writer holds.
 const STEPS_MAX: usize = 100_000_000;
 
-/// The fields of `metadata` that the garbage collector writes. It needs no further rights for them.
+/// The fields of `metadata` that the garbage collector writes. A change of only these fields is not
+/// checked for escalation.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "managedFields", "ownerReferences"];
 
 impl Rbac {

@@ -44,13 +44,13 @@ pub(crate) struct RoleRef {
     pub(crate) name: String,
 }
 
-/// The rules that one binding grants to a user, or the error that its role does not exist.
+/// The rules that one binding grants to a user, or the error if its role does not exist.
 pub(crate) struct Grant<'a> {
     key: Key,
     binding: &'a Binding,
     /// The first subject of the binding that matches the user, as error messages describe it.
     subject: &'a str,
-    pub(crate) rules: Result<&'a [PolicyRule], Missing>,
+    pub(crate) rules: Result<&'a [PolicyRule], MissingRole>,
 }
 
 impl Grant<'_> {
@@ -68,9 +68,9 @@ impl Grant<'_> {
 
 /// A role that a binding refers to and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing(RoleRef);
+pub(crate) struct MissingRole(RoleRef);
 
-impl Missing {
+impl MissingRole {
     /// Returns the message of the authorizer.
     pub(crate) fn message(&self) -> String {
         match self.0.kind.as_str() {
@@ -172,14 +172,18 @@ impl Index {
             .collect()
     }
 
-    /// Returns the rules of a role, or the error that it does not exist.
-    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[PolicyRule], Missing> {
+    /// Returns the rules of a role, or an error if it does not exist.
+    pub(crate) fn rules(
+        &self,
+        role: &RoleRef,
+        namespace: &str,
+    ) -> Result<&[PolicyRule], MissingRole> {
         let found = match role.kind.as_str() {
             "ClusterRole" => self.cluster_roles.get(&role.name),
             "Role" => self.roles.get(&Key::new(namespace, &role.name)),
             _ => None,
         };
-        found.map(AsRef::as_ref).ok_or_else(|| Missing(role.clone()))
+        found.map(AsRef::as_ref).ok_or_else(|| MissingRole(role.clone()))
     }
 }
 

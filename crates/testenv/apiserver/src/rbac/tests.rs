@@ -57,7 +57,7 @@ fn a_rule_allows_what_it_names_and_nothing_else() {
 }
 
 #[test]
-fn a_rule_with_names_does_not_allow_what_has_none() {
+fn rule_with_names_does_not_allow_unnamed_requests() {
     let named = rule(&["get", "list", "create"], &[""], &["pods"], &["a"]);
     assert!(named.allows(&on("get", "", "pods", "a")));
     assert!(!named.allows(&on("get", "", "pods", "b")));
@@ -65,7 +65,7 @@ fn a_rule_with_names_does_not_allow_what_has_none() {
 }
 
 #[test]
-fn a_star_of_parts_is_not_about_the_whole() {
+fn subresource_wildcard_does_not_match_the_resource() {
     let scales = rule(&["get"], &["*"], &["*/scale"], &[]);
     assert!(scales.allows(&on("get", "apps", "deployments/scale", "a")));
     assert!(!scales.allows(&on("get", "apps", "deployments", "a")));
@@ -92,7 +92,7 @@ fn a_path_matches_itself_or_a_prefix_with_a_star() {
 }
 
 #[test]
-fn what_is_missing_is_listed_by_resource_with_all_verbs() {
+fn missing_rights_are_listed_by_resource_with_all_verbs() {
     let held = [rule(&["get"], &[""], &["pods"], &[])];
     let wanted = [rule(&["get", "list", "watch"], &[""], &["pods", "secrets"], &[])];
     assert_eq!(
@@ -177,7 +177,7 @@ fn the_steps_of_a_comparison_grow_with_both_sides() {
 }
 
 #[test]
-fn errors_are_told_once() {
+fn duplicate_errors_are_listed_once() {
     let some = |list: &[&str]| aggregate(texts(list));
     assert_eq!(some(&[]), None);
     assert_eq!(some(&["a", "a"]).as_deref(), Some("a"));
@@ -230,7 +230,7 @@ const VERBS: &[&str] = &["get", "list", "*"];
 const GROUPS: &[&str] = &["", "apps", "*"];
 const RESOURCES: &[&str] = &["pods", "pods/status", "nodes", "*", "*/status", "pods/*"];
 const NAMES: &[&str] = &["a", "b"];
-const ASKED: &[&str] = &["pods", "pods/status", "nodes", "nodes/status"];
+const REQUESTED: &[&str] = &["pods", "pods/status", "nodes", "nodes/status"];
 
 fn some(of: &'static [&'static str], most: usize) -> impl Strategy<Value = Vec<String>> {
     let one = proptest::sample::select(of).prop_map(str::to_owned);
@@ -254,7 +254,7 @@ fn requests() -> impl Iterator<Item = (&'static str, &'static str, &'static str,
     let verbs = ["get", "list", "watch"].into_iter();
     verbs.flat_map(|verb| {
         ["", "apps", "batch"].into_iter().flat_map(move |group| {
-            ASKED.iter().flat_map(move |resource| {
+            REQUESTED.iter().flat_map(move |resource| {
                 ["", "a", "b", "c"].into_iter().map(move |name| (verb, group, *resource, name))
             })
         })
@@ -270,13 +270,13 @@ enum Step {
 }
 
 /// The users of the index test, as subjects of bindings.
-const WHO: [(&str, &str); 3] = [("User", "u"), ("Group", "g"), ("ServiceAccount", "s")];
+const SUBJECTS: [(&str, &str); 3] = [("User", "u"), ("Group", "g"), ("ServiceAccount", "s")];
 
 fn any_step() -> impl Strategy<Value = Step> {
     let rules = || proptest::collection::vec(any_rule(), 0..2);
     prop_oneof![
         (0..2usize, rules()).prop_map(|(name, rules)| Step::Role(name, rules)),
-        (0..3usize, 0..2usize, proptest::collection::vec(0..WHO.len(), 0..3))
+        (0..3usize, 0..2usize, proptest::collection::vec(0..SUBJECTS.len(), 0..3))
             .prop_map(|(name, role, who)| Step::Bind(name, role, who)),
         (proptest::sample::select(&["roles", "rolebindings"][..]), 0..3usize)
             .prop_map(|(plural, name)| Step::Remove(plural, name)),
@@ -335,7 +335,7 @@ proptest! {
                 Step::Bind(at, role, who) => {
                     let subjects: Vec<Value> = who
                         .iter()
-                        .map(|at| json!({"kind": WHO[*at].0, "name": WHO[*at].1}))
+                        .map(|at| json!({"kind": SUBJECTS[*at].0, "name": SUBJECTS[*at].1}))
                         .collect();
                     let binding = json!({
                         "roleRef": {"kind": "Role", "name": role.to_string()},

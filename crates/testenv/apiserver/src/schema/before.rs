@@ -10,12 +10,12 @@ use super::node::{ListKind, Node};
 
 /// The old value at a place, with its schema.
 #[derive(Clone, Copy)]
-pub(crate) struct Before<'a> {
+pub(crate) struct OldValue<'a> {
     node: &'a Node,
     value: &'a Value,
 }
 
-impl<'a> Before<'a> {
+impl<'a> OldValue<'a> {
     pub(super) fn new(node: &'a Node, value: &'a Value) -> Self {
         Self { node, value }
     }
@@ -26,11 +26,11 @@ impl<'a> Before<'a> {
     }
 
     /// Returns the old items, if this was a keyed list.
-    pub(crate) fn items(self) -> Option<ItemsBefore<'a>> {
+    pub(crate) fn items(self) -> Option<OldItems<'a>> {
         let (ListKind::Map(keys), Value::Array(items)) = (&self.node.list.kind, self.value) else {
             return None;
         };
-        Some(ItemsBefore { node: self.node.items.as_deref()?, items: KeyedItems::new(keys, items) })
+        Some(OldItems { node: self.node.items.as_deref()?, items: KeyedItems::new(keys, items) })
     }
 
     /// Whether `new` is the same. A field that the schema does not declare cannot be compared, so
@@ -60,16 +60,16 @@ impl<'a> Before<'a> {
 }
 
 /// The old items of a keyed list.
-pub(crate) struct ItemsBefore<'a> {
+pub(crate) struct OldItems<'a> {
     /// The schema of the items.
     node: &'a Node,
     items: KeyedItems<'a>,
 }
 
-impl<'a> ItemsBefore<'a> {
+impl<'a> OldItems<'a> {
     /// Returns the old item with the same keys.
-    pub(crate) fn find(&self, item: &Value) -> Option<Before<'a>> {
-        Some(Before { node: self.node, value: self.items.find(item)? })
+    pub(crate) fn find(&self, item: &Value) -> Option<OldValue<'a>> {
+        Some(OldValue { node: self.node, value: self.items.find(item)? })
     }
 }
 

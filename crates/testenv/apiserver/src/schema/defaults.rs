@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fields_are_filled_in_and_looked_at_again() {
+    fn defaults_are_applied_inside_defaults() {
         let schema = json!({"properties": {"spec": {"default": {}, "properties": {
             "color": {"type": "string", "default": "red"},
             "ports": {"items": {"properties": {"protocol": {"default": "TCP"}}}},
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_that_is_not_allowed_counts_as_left_out() {
+    fn disallowed_null_counts_as_missing() {
         let schema = json!({"properties": {
             "a": {"default": 1}, "b": {"type": "string"}, "c": {"nullable": true, "default": 1},
             "list": {"items": {"default": "x"}},

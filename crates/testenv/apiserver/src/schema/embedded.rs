@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_embedded_resource_has_a_type_and_sound_metadata() {
+    fn embedded_resource_needs_type_meta_and_valid_metadata() {
         let schema =
             json!({"properties": {"pods": {"items": {"x-kubernetes-embedded-resource": true}}}});
         let value = json!({"pods": [

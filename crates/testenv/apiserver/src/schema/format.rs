@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_format_means_nothing() {
+    fn unknown_formats_are_ignored() {
         assert!(Format::new("int32", &[Type::String]).is_none());
         assert!(Format::new("date", &[Type::Integer]).is_none());
         assert!(Format::new("date", &[Type::Array]).is_none());

@@ -24,7 +24,7 @@ struct Context<'a> {
 /// Checks the keywords of a schema and of all schemas in it.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    look(schema, path, true, Context::default(), &mut errors);
+    check_node(schema, path, true, Context::default(), &mut errors);
     errors
 }
 
@@ -52,7 +52,7 @@ fn is_used(schema: &Value, name: &str) -> bool {
     }
 }
 
-fn look(
+fn check_node(
     schema: &Value,
     path: &str,
     root: bool,
@@ -79,7 +79,7 @@ fn look(
             context.no_default = "inside additionalProperties applying to object metadata";
         }
         if additional.is_object() {
-            look(additional, &field, false, context, errors);
+            check_node(additional, &field, false, context, errors);
         }
     }
     for (name, property) in fields(schema, "properties") {
@@ -92,18 +92,18 @@ fn look(
                 context.no_default = &reason;
             }
         }
-        look(property, &format!("{path}.properties[{name}]"), false, context, errors);
+        check_node(property, &format!("{path}.properties[{name}]"), false, context, errors);
     }
     if schema["not"].is_object() {
-        look(&schema["not"], &format!("{path}.not"), false, context, errors);
+        check_node(&schema["not"], &format!("{path}.not"), false, context, errors);
     }
     for name in ["allOf", "oneOf", "anyOf"] {
         for (index, part) in parts(schema, name) {
-            look(part, &format!("{path}.{name}[{index}]"), false, context, errors);
+            check_node(part, &format!("{path}.{name}[{index}]"), false, context, errors);
         }
     }
     if schema["items"].is_object() {
-        look(&schema["items"], &format!("{path}.items"), false, context, errors);
+        check_node(&schema["items"], &format!("{path}.items"), false, context, errors);
     }
     if schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(false) {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_definitions_may_not_use_is_named() {
+    fn unsupported_keywords_are_reported() {
         assert_eq!(
             errors(&json!({"type": "object", "properties": {
                 "a": {"$ref": "#/x"}, "b": {"type": "text"}, "c": {"type": "array", "uniqueItems": true},
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_a_map_like_list_are_fields_that_are_always_there() {
+    fn key_fields_of_a_keyed_list_must_be_required_or_have_defaults() {
         assert_eq!(
             errors(
                 &json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"],
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_defaults_in_the_type_and_metadata() {
+    fn defaults_in_type_meta_and_metadata_are_refused() {
         assert_eq!(
             errors(&json!({"properties": {"kind": {"type": "string", "default": "A"}}})),
             ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]

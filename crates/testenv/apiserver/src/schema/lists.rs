@@ -40,7 +40,7 @@ pub(super) fn check(node: &Node, value: &Value, path: &str, errors: &mut Vec<Fie
 }
 
 fn check_set(items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    for index in repeated(items.iter().map(marked)) {
+    for index in repeated(items.iter().map(unique_text)) {
         errors.push(FieldError::duplicate(format!("{path}[{index}]"), &items[index]));
     }
 }
@@ -57,7 +57,7 @@ fn check_map(keys: &[String], items: &[Value], path: &str, errors: &mut Vec<Fiel
         // A single key is compared by value, several keys by their JSON text: only the former
         // distinguishes 1 and 1.0.
         [key] => {
-            repeated(identities.iter().map(|one| one.get(key).map(marked).unwrap_or_default()))
+            repeated(identities.iter().map(|one| one.get(key).map(unique_text).unwrap_or_default()))
         }
         _ => repeated(identities.iter().map(go_json)),
     };
@@ -73,13 +73,14 @@ fn identity(keys: &[String], item: &Value) -> Value {
     Value::Object(present.collect::<Map<_, _>>())
 }
 
-/// Returns a unique text for a value: 1 and 1.0 have the same JSON text, but are not the same.
-fn marked(value: &Value) -> String {
+/// Returns a text that is unique for a value: 1 and 1.0 have the same JSON text, but are different
+/// values.
+fn unique_text(value: &Value) -> String {
     let mark = if value.is_f64() { "f" } else { "" };
     format!("{mark}{}", go_json(value))
 }
 
-/// Returns the indices of second occurrences. Further occurrences are not listed.
+/// Returns the index of the second occurrence of each repeated text.
 fn repeated(texts: impl Iterator<Item = String>) -> Vec<usize> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut repeated = Vec::new();
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_occurs_twice_in_a_set() {
+    fn duplicate_items_of_a_set_are_refused() {
         let schema = json!({"properties": {"s": {"items": {}, "x-kubernetes-list-type": "set"}}});
         assert_eq!(errors(&schema, &json!({"s": ["a", "b"]})), [""; 0]);
         assert_eq!(
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_occurs_twice_in_a_map() {
+    fn duplicate_keys_of_a_keyed_list_are_refused() {
         let schema = json!({"properties": {"m": {"additionalProperties": {
             "items": {}, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "port"]}}}});
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Regular expressions in Go's dialect, run by the `regex` crate.
 //!
-//! Both have the same roots. Patterns are rewritten where common ones differ: the classes `\d`,
-//! `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain character, and classes
-//! have no operators. Anything else that the crate does not understand is an error, and never
-//! matches something else.
+//! Both dialects are similar. Patterns are rewritten where common constructs differ: the classes
+//! `\d`, `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain character, and
+//! classes have no operators. Any other construct that the crate does not know is an error; it
+//! never matches something else.
 
 use regex::{Regex, RegexBuilder};
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_does_not_have_either_is_an_error() {
+    fn unsupported_syntax_is_an_error() {
         for pattern in ["(", "a(?=b)", r"(a)\1", "[a", "*"] {
             let error = Pattern::new(pattern).expect_err(pattern);
             assert!(!error.is_empty() && !error.contains('\n'), "{error}");

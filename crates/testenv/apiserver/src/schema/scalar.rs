@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::node::{Bound, Node};
-use super::outcome::{At, Outcome};
+use super::outcome::{Outcome, Position};
 use super::value_type::Type;
 use crate::field_error::{go_float, go_json, go_value, integer};
 
@@ -53,12 +53,12 @@ fn listed(types: &[Type]) -> String {
 }
 
 /// Checks that the value has one of the types. If there is a format, strings and lists always pass.
-pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
+pub(super) fn check_type(node: &Node, value: &Value, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = &node.types;
     let (Some(actual), implied) = type_of(value) else {
         if types.is_empty() || node.nullable {
-            return Outcome::fits();
+            return Outcome::one_match();
         }
         outcome.wrong_type(at, &listed(types), "null");
         return outcome;
@@ -73,24 +73,24 @@ pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
         _ => false,
     };
     let whole_for_float = actual == Type::Integer && types.contains(&Type::Number);
-    let fits = types.contains(&actual) || whole_float || whole_for_float;
+    let one_match = types.contains(&actual) || whole_float || whole_for_float;
     let text_or_list = matches!(actual, Type::String | Type::Array);
     match &node.format {
-        Some(format) if !text_or_list && !fits && implied != format.name => {
+        Some(format) if !text_or_list && !one_match && implied != format.name => {
             outcome.wrong_type(at, &format.name, implied);
             outcome
         }
-        Some(_) if text_or_list && !numeric => Outcome::fits(),
-        _ if !fits => {
+        Some(_) if text_or_list && !numeric => Outcome::one_match(),
+        _ if !one_match => {
             outcome.wrong_type(at, &listed(types), actual.name());
             outcome
         }
-        _ => Outcome::fits(),
+        _ => Outcome::one_match(),
     }
 }
 
 /// Checks the length, in characters, and the pattern of a string. Only the first error is reported.
-pub(super) fn check_text(node: &Node, text: &str, at: At<'_>) -> Outcome {
+pub(super) fn check_text(node: &Node, text: &str, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let rules = &node.text;
@@ -105,7 +105,7 @@ pub(super) fn check_text(node: &Node, text: &str, at: At<'_>) -> Outcome {
 }
 
 /// Checks that a string has the format.
-pub(super) fn check_format(node: &Node, text: &str, at: At<'_>) -> Outcome {
+pub(super) fn check_format(node: &Node, text: &str, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(format) = node.format.as_ref().filter(|format| !format.accepts(text)) {
         outcome.wrong_type(at, &format.name, text);
@@ -114,7 +114,7 @@ pub(super) fn check_format(node: &Node, text: &str, at: At<'_>) -> Outcome {
 }
 
 /// Checks the range of the type and format, then multiples, minimum and maximum.
-pub(super) fn check_number(node: &Node, number: &serde_json::Number, at: At<'_>) -> Outcome {
+pub(super) fn check_number(node: &Node, number: &serde_json::Number, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let value = Num::of(number);
     let rules = &node.number;
@@ -133,27 +133,33 @@ pub(super) fn check_number(node: &Node, number: &serde_json::Number, at: At<'_>)
             check_range(node, Num::Float(bound.limit), "Maximum boundary", at, &mut outcome);
         check_bound(value, bound, native, Side::Max, at, &mut outcome);
     }
-    outcome.fitted += 1;
+    outcome.match_count += 1;
     outcome
 }
 
-/// Checks that a number fits the type and format. The limits of a schema are checked in the same
-/// way.
+/// Checks that a number is in the range of the type and format. The limits of a schema are checked
+/// in the same way.
 #[expect(clippy::cast_possible_truncation, reason = "whether it can be narrowed is the question")]
-fn check_range(node: &Node, value: Num, what: &str, at: At<'_>, outcome: &mut Outcome) -> bool {
+fn check_range(
+    node: &Node,
+    value: Num,
+    what: &str,
+    at: Position<'_>,
+    outcome: &mut Outcome,
+) -> bool {
     let [kind @ (Type::Integer | Type::Number)] = node.types[..] else { return true };
     let format = node.format.as_ref().map_or("", |format| &format.name);
     let digits = match value {
         Num::Int(whole) => whole.to_string(),
         Num::Float(float) => float.to_string(),
     };
-    let fits = match (kind, format) {
+    let one_match = match (kind, format) {
         (Type::Integer, "int32") => digits.parse::<i32>().is_ok(),
         (Type::Integer, _) => digits.parse::<i64>().is_ok(),
         (_, "float") => (value.as_f64() as f32).is_finite(),
         _ => true,
     };
-    if !fits {
+    if !one_match {
         let form = if format.is_empty() {
             "(default format)".to_owned()
         } else {
@@ -162,7 +168,7 @@ fn check_range(node: &Node, value: Num, what: &str, at: At<'_>, outcome: &mut Ou
         let text = format!("{what} value must be of type {} {form} in {}", kind.name(), at.path);
         outcome.without_field(at, text);
     }
-    fits
+    one_match
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -177,7 +183,7 @@ fn check_bound(
     bound: Bound,
     native: bool,
     side: Side,
-    at: At<'_>,
+    at: Position<'_>,
     outcome: &mut Outcome,
 ) {
     let (order, limit, shown) = match value {
@@ -202,12 +208,12 @@ fn check_bound(
     }
 }
 
-fn check_multiple(value: Num, factor: f64, native: bool, at: At<'_>, outcome: &mut Outcome) {
-    let (positive, fits, factor, value) = match value {
+fn check_multiple(value: Num, factor: f64, native: bool, at: Position<'_>, outcome: &mut Outcome) {
+    let (positive, one_match, factor, value) = match value {
         Num::Int(whole) if native => {
             let factor = go_i64(factor);
-            let fits = factor > 0 && whole % factor == 0;
-            (factor > 0, fits, Value::from(factor), Value::from(whole))
+            let one_match = factor > 0 && whole % factor == 0;
+            (factor > 0, one_match, Value::from(factor), Value::from(whole))
         }
         _ => {
             let float = value.as_f64();
@@ -219,7 +225,7 @@ fn check_multiple(value: Num, factor: f64, native: bool, at: At<'_>, outcome: &m
     if !positive {
         let text = format!("factor MultipleOf declared for {} must be positive: {shown}", at.path);
         outcome.invalid_text(at, &factor, text);
-    } else if !fits {
+    } else if !one_match {
         outcome.invalid(at, &value, &format!("should be a multiple of {shown}"));
     }
 }
@@ -246,7 +252,7 @@ fn is_whole(float: f64) -> bool {
 
 /// Checks that the value is one of the enum's choices, if there are any. Null never is, even if it
 /// is listed.
-pub(super) fn check_choices(node: &Node, value: &Value, at: At<'_>) -> Outcome {
+pub(super) fn check_choices(node: &Node, value: &Value, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let choices = &node.choices;
     if choices.is_empty() || choices.iter().any(|choice| is_choice(value, choice)) {

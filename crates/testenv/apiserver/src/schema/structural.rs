@@ -1,5 +1,5 @@
-//! Checks that a schema is structural: that it declares, outside of combinations, what every place
-//! may hold.
+//! Checks that a schema is structural: outside of `allOf`, `anyOf`, `oneOf` and `not`, it declares
+//! the type of every field and item.
 //!
 //! The checks read the JSON of the schema. Paths are relative to the definition, such as
 //! `spec.validation.openAPIV3Schema.properties[spec].type`.
@@ -127,7 +127,8 @@ fn types(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Checks the type meta and metadata of a resource, which a schema may hardly restrict.
+/// Checks the schema of the type meta and metadata of a resource, which may restrict only a few
+/// things.
 fn meta_fields(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let resource = level == Level::Root || flag(schema, "x-kubernetes-embedded-resource");
     for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -210,11 +211,11 @@ fn nested(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<Field
         nested(field, false, &format!("{path}.properties[{name}]"), errors);
     }
     for (name, detail) in FORBIDDEN_IN_COMBINATIONS {
-        if is_stated(&schema[name]) {
+        if is_set(&schema[name]) {
             errors.push(FieldError::forbidden(format!("{path}.{name}"), detail));
         }
     }
-    if is_stated(&schema["x-kubernetes-validations"]) {
+    if is_set(&schema["x-kubernetes-validations"]) {
         let field = format!("{path}.x-kubernetes-validations");
         errors.push(FieldError::forbidden(field, "must be empty to be structural"));
     }
@@ -227,7 +228,7 @@ fn nested(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<Field
 }
 
 /// Whether a keyword is set: empty strings, empty lists and false are not.
-fn is_stated(value: &Value) -> bool {
+fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_a_type() {
+    fn every_schema_needs_a_type() {
         assert_eq!(errors(&json!({})), ["s.type: Required value: must not be empty at the root"]);
         assert_eq!(
             errors(&json!({"type": "object", "properties": {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_only_restrict() {
+    fn combinations_cannot_declare_types_or_fields() {
         assert_eq!(
             errors(&json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [
                 {"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"minimum": 1}}},
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_known_already() {
+    fn metadata_may_only_restrict_names() {
         assert_eq!(
             errors(&json!({"type": "object", "properties": {"metadata": {"type": "object"}}})),
             [""; 0]

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::before::Before;
+use super::before::OldValue;
 use super::node::{Additional, Node};
-use super::outcome::{At, Outcome};
+use super::outcome::{Outcome, Position};
 use super::scalar;
 use crate::field_error::{FieldError, go_quote};
 
@@ -22,20 +22,30 @@ pub(super) fn validate(
     old: Option<&Value>,
     base: &str,
 ) -> Vec<FieldError> {
-    let before = old.map(|value| Before::new(node, value));
-    look_again(node, value, before, At { base, path: "" }).into_errors()
+    let before = old.map(|value| OldValue::new(node, value));
+    validate_with_ratcheting(node, value, before, Position { base, path: "" }).into_errors()
 }
 
 /// Validation that skips unchanged fields (ratcheting).
-fn look_again(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> Outcome {
-    let mut outcome = look(node, value, before, at);
+fn validate_with_ratcheting(
+    node: &Node,
+    value: &Value,
+    before: Option<OldValue<'_>>,
+    at: Position<'_>,
+) -> Outcome {
+    let mut outcome = validate_node(node, value, before, at);
     if !outcome.is_valid() && before.is_some_and(|before| before.is_same_as(value)) {
-        outcome.forgive();
+        outcome.clear_errors();
     }
     outcome
 }
 
-fn look(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> Outcome {
+fn validate_node(
+    node: &Node,
+    value: &Value,
+    before: Option<OldValue<'_>>,
+    at: Position<'_>,
+) -> Outcome {
     let mut outcome = Outcome::default();
     if value.is_null() {
         outcome.merge(scalar::check_type(node, value, at));
@@ -44,7 +54,7 @@ fn look(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> O
     }
     let mut add = |found: Outcome| {
         outcome.merge(found);
-        outcome.fitted += 1;
+        outcome.match_count += 1;
     };
     if !node.types.is_empty() || node.format.is_some() {
         add(scalar::check_type(node, value, at));
@@ -66,12 +76,12 @@ fn look(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> O
     if let Value::Object(fields) = value {
         add(object(node, fields, before, at));
     }
-    outcome.fitted += 1;
+    outcome.match_count += 1;
     outcome
 }
 
 /// Validates anyOf, oneOf, allOf and not. As in the real server, there is no ratcheting inside.
-fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
+fn combined(node: &Node, value: &Value, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let place = go_quote(at.path);
     if !node.any_of.is_empty() {
@@ -101,7 +111,7 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     }
     let mut passed = 0;
     for schema in &node.all_of {
-        let found = look(schema, value, None, at);
+        let found = validate_node(schema, value, None, at);
         passed += usize::from(found.is_valid());
         outcome.merge(found);
     }
@@ -109,40 +119,47 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
         let suffix = if passed == 0 { ". None validated" } else { "" };
         outcome.without_field(at, format!("{place} must validate all the schemas (allOf){suffix}"));
     }
-    if node.not.as_ref().is_some_and(|schema| look(schema, value, None, at).is_valid()) {
+    if node.not.as_ref().is_some_and(|schema| validate_node(schema, value, None, at).is_valid()) {
         outcome.without_field(at, format!("{place} must not validate the schema (not)"));
     }
-    outcome.fitted += 1;
+    outcome.match_count += 1;
     outcome
 }
 
 /// Returns how many alternatives are valid, with the outcome of the first valid one, or else of the
 /// best match.
-fn first_or_best(schemas: &[Node], value: &Value, at: At<'_>) -> (usize, Outcome) {
+fn first_or_best(schemas: &[Node], value: &Value, at: Position<'_>) -> (usize, Outcome) {
     let mut passed = 0;
     let mut kept: Option<Outcome> = None;
     for schema in schemas {
-        let found = look(schema, value, None, at);
+        let found = validate_node(schema, value, None, at);
         if found.is_valid() {
             passed += 1;
             if passed == 1 {
                 kept = Some(found);
             }
-        } else if passed == 0 && kept.as_ref().is_none_or(|best| found.fitted > best.fitted) {
+        } else if passed == 0
+            && kept.as_ref().is_none_or(|best| found.match_count > best.match_count)
+        {
             kept = Some(found);
         }
     }
     (passed, kept.unwrap_or_default())
 }
 
-fn list(node: &Node, items: &[Value], before: Option<Before<'_>>, at: At<'_>) -> Outcome {
+fn list(node: &Node, items: &[Value], before: Option<OldValue<'_>>, at: Position<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(schema) = &node.items {
-        let held = before.and_then(Before::items);
+        let held = before.and_then(OldValue::items);
         for (index, item) in items.iter().enumerate() {
             let path = format!("{}[{index}]", at.path);
             let old = held.as_ref().and_then(|held| held.find(item));
-            outcome.merge(look_again(schema, item, old, At { path: &path, ..at }));
+            outcome.merge(validate_with_ratcheting(
+                schema,
+                item,
+                old,
+                Position { path: &path, ..at },
+            ));
         }
     }
     let size = i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -155,15 +172,15 @@ fn list(node: &Node, items: &[Value], before: Option<Before<'_>>, at: At<'_>) ->
     if node.list.unique && (1..items.len()).any(|index| items[..index].contains(&items[index])) {
         outcome.invalid(at, &"".into(), "shouldn't contain duplicates");
     }
-    outcome.fitted += 1;
+    outcome.match_count += 1;
     outcome
 }
 
 fn object(
     node: &Node,
     fields: &Map<String, Value>,
-    before: Option<Before<'_>>,
-    at: At<'_>,
+    before: Option<OldValue<'_>>,
+    at: Position<'_>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let size = i64::try_from(fields.len()).unwrap_or(i64::MAX);
@@ -182,11 +199,11 @@ fn object(
             Cow::Owned(format!("{}.{name}", at.path))
         };
         let old = old_field(before, name, at);
-        outcome.merge(look_again(schema, field, old, At { path: &path, ..at }));
+        outcome.merge(validate_with_ratcheting(schema, field, old, Position { path: &path, ..at }));
     }
     for name in node.required.iter().filter(|name| !fields.contains_key(*name)) {
         let path = format!("{}.{name}", at.path);
-        outcome.required(At { path: &path, ..at });
+        outcome.required(Position { path: &path, ..at });
     }
     outcome
 }
@@ -195,8 +212,8 @@ fn object(
 fn additional(
     node: &Node,
     fields: &Map<String, Value>,
-    before: Option<Before<'_>>,
-    at: At<'_>,
+    before: Option<OldValue<'_>>,
+    at: Position<'_>,
     outcome: &mut Outcome,
 ) {
     let Some(rule) = &node.additional else { return };
@@ -211,7 +228,12 @@ fn additional(
             Additional::Schema(schema) => {
                 let path = format!("{}.{name}", at.path);
                 let old = old_field(before, name, at);
-                outcome.merge(look_again(schema, field, old, At { path: &path, ..at }));
+                outcome.merge(validate_with_ratcheting(
+                    schema,
+                    field,
+                    old,
+                    Position { path: &path, ..at },
+                ));
             }
         }
     }
@@ -219,7 +241,11 @@ fn additional(
 
 /// Returns the old value of a field. The type meta never changes, so it does not take part in
 /// ratcheting.
-fn old_field<'a>(before: Option<Before<'a>>, name: &str, at: At<'_>) -> Option<Before<'a>> {
+fn old_field<'a>(
+    before: Option<OldValue<'a>>,
+    name: &str,
+    at: Position<'_>,
+) -> Option<OldValue<'a>> {
     if at.path.is_empty() && matches!(name, "apiVersion" | "kind") {
         return None;
     }
@@ -275,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_held_to_their_rules() {
+    fn constraints_of_numbers_are_checked() {
         for (schema, value, message) in [
             (
                 json!({"type": "integer", "minimum": 3}),
@@ -313,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_held_to_their_rules() {
+    fn constraints_of_strings_are_checked() {
         for (schema, value, message) in [
             (
                 json!({"type": "string", "maxLength": 2}),
@@ -357,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_maps_are_held_to_their_rules() {
+    fn constraints_of_lists_and_maps_are_checked() {
         for (schema, value, message) in [
             (
                 json!({"type": "array", "minItems": 1}),
@@ -403,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_report_what_fitted_best() {
+    fn combinations_report_the_best_match() {
         let schema = json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]});
         assert_eq!(
             errors(&schema, &json!({})),
@@ -442,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_changed_is_not_held_against_an_update() {
+    fn unchanged_invalid_values_do_not_fail_an_update() {
         let schema = json!({"properties": {"a": {"maximum": 1}, "list": {
             "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
             "items": {"properties": {"n": {}, "v": {"maximum": 1}}}}}});

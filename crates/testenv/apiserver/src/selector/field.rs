@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_selector_is_explained_as_recorded() {
+    fn errors_of_invalid_selectors_are_as_recorded() {
         for (text, message) in [
             ("foo", "invalid selector: 'foo'; can't understand 'foo'"),
             ("a=1,foo", "invalid selector: 'a=1,foo'; can't understand 'foo'"),

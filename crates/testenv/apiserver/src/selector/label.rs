@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_selector_is_explained_as_the_real_server_does() {
+    fn errors_of_invalid_selectors_are_those_of_the_real_server() {
         for (text, message) in [
             ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
             ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_and_values_are_explained() {
+    fn errors_of_invalid_keys_and_values_are_those_of_the_real_server() {
         let error = LabelSelector::parse("a@b=c").expect_err("bad key");
         assert!(
             error.starts_with(

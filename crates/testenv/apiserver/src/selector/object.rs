@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_has_all_its_terms() {
+    fn all_terms_of_a_selector_must_match() {
         let labels = json!({"app": "a", "tier": "web"});
         for (selector, selected) in [
             (json!(null), false),

@@ -1,4 +1,5 @@
-//! Attempts at a request that is replayed until webhooks have answered its questions.
+//! One attempt at a request. The request is attempted again until webhooks have answered all
+//! questions.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::ids::Ids;
 use crate::webhook::replay::{Question, Replay};
 
 /// The parts of the state that an attempt replaces while it runs.
-struct Held {
+struct SavedState {
     ids: Ids,
     clock: WallClock,
 }
@@ -22,7 +23,7 @@ impl State {
         run: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let Some(mut replaying) = replay.take() else { return run(self) };
-        let held = Held {
+        let held = SavedState {
             ids: std::mem::replace(&mut self.ids, replaying.ids.clone()),
             clock: std::mem::replace(&mut self.clock, replaying.clock.clone()),
         };

@@ -103,8 +103,9 @@ pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding
     line.into()
 }
 
-/// Yields the current objects with those of `then` in their earlier state. Both inputs must be
-/// sorted by key, and so is the result.
+/// Yields the objects as they were: the current ones, except for the keys in `then`, which has
+/// their earlier states (`None` if there was no object). Both inputs must be sorted by key, and so
+/// is the result.
 pub(super) fn overlay<'a>(
     now: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
     then: &'a BTreeMap<Key, Option<Arc<Stored>>>,

@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn fractions_of_a_second_are_cut_off() {
+    fn fractions_of_a_second_are_truncated() {
         assert_eq!(human_duration(SignedDuration::from_millis(1999)), "1s");
         assert_eq!(human_duration(SignedDuration::from_millis(-1999)), "0s");
         assert_eq!(human_duration(SignedDuration::from_millis(-2000)), "<invalid>");
     }
 
     #[test]
-    fn a_time_that_is_not_there_is_unknown() {
+    fn missing_time_is_unknown() {
         let now = Now("2026-01-02T00:00:00Z".parse().expect("a time"));
         assert_eq!(now.since(&json!("2026-01-01T00:00:00Z")), "24h");
         assert_eq!(now.since(&json!("2026-01-02T00:59:50.5+01:00")), "9s");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_end_before_the_first_path_that_is_none() {
+    fn columns_end_before_the_first_invalid_path() {
         let column =
             |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
         let columns = json!([column("A", ".a"), column("B", ".b["), column("C", ".c")]);

@@ -6,7 +6,7 @@
 //! comparable. No crate implements it. [`parse`] parses a path into nodes, and [`eval`] evaluates
 //! them.
 //!
-//! Limits: nodes nest no deeper than a filter in a union, and a path that visits more than
+//! Limits: filters and unions nest only a few levels deep, and a path that visits more than
 //! [`eval::VALUES_MAX`] values finds nothing.
 
 mod eval;

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::backend::{ANSWER_MAX, Backend, Handler, Webhooks};
-use super::trust::{Trust, Untrusted};
+use super::trust::{BundleVerifier, TrustError};
 use crate::field_error::go_quote;
 
 /// The address of a webhook: the `clientConfig` of a configuration or of a definition.
@@ -155,7 +155,7 @@ impl ClientConfig {
     }
 
     fn tls(&self) -> Result<TlsConfig, String> {
-        let trust = Trust::read(&self.authorities)?;
+        let trust = BundleVerifier::read(&self.authorities)?;
         let config = TlsConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|why| why.to_string())?
@@ -218,7 +218,7 @@ fn no_handshake(why: &std::io::Error) -> String {
     };
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
-            if other.is::<Untrusted>() =>
+            if other.is::<TrustError>() =>
         {
             format!("tls: failed to verify certificate: {other}")
         }

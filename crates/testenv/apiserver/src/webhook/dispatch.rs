@@ -11,8 +11,8 @@ use super::caller::Caller;
 use super::convert::{self, default_custom};
 use super::hook::Hook;
 use super::matching::RuleInput;
-use super::patch::{self, Unpatched};
-use super::review::{self, Answer, Unusable};
+use super::patch::{self, PatchError};
+use super::review::{self, Answer, AnswerError};
 use crate::failure::Failure;
 use crate::json;
 use crate::kinds::{decode_type, default_builtin, prune_metadata};
@@ -29,14 +29,14 @@ pub(crate) struct Write {
 
 /// The result of all webhooks of a write.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct AdmissionOutcome {
     /// The object if a webhook has changed it, or the refusal.
     pub(crate) result: Result<Option<Value>, Failure>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// The outcome of a call.
-enum Called {
+/// The outcome of calling one webhook.
+enum CallOutcome {
     Answered(Answer),
     /// The call failed: the failure policy of the webhook decides whether the write continues.
     Failed(String),
@@ -46,7 +46,7 @@ enum Called {
 
 /// Calls mutating webhooks one after the other. Webhooks with the reinvocation policy `IfNeeded`
 /// are called once more if others have changed the object after them.
-pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> Verdict {
+pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> AdmissionOutcome {
     let Write { attributes, hooks, namespace_labels } = write;
     let mut run = Mutation {
         version: attributes.resource.version.clone(),
@@ -67,16 +67,16 @@ pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> Verdict {
         result = converted.map_err(|why| Failure::internal_error(&why));
     }
     let object = run.is_changed.then_some(run.write.object);
-    Verdict { result: result.map(|()| object), warnings: run.warnings }
+    AdmissionOutcome { result: result.map(|()| object), warnings: run.warnings }
 }
 
 /// Calls validating webhooks, all at once. If several refuse, the first one in their order is
 /// reported.
-pub(crate) async fn validate(write: Write, caller: Caller<'_>) -> Verdict {
+pub(crate) async fn validate(write: Write, caller: Caller<'_>) -> AdmissionOutcome {
     let Write { attributes, hooks, namespace_labels } = write;
     let mut warnings = Vec::new();
     let result = validated(attributes, &hooks, &namespace_labels, caller, &mut warnings).await;
-    Verdict { result: result.map(|()| None), warnings }
+    AdmissionOutcome { result: result.map(|()| None), warnings }
 }
 
 async fn validated(
@@ -106,12 +106,12 @@ async fn validated(
     let mut refusal = None;
     for ((hook, ..), answer) in relevant.iter().zip(answers) {
         let refused = match answer {
-            Called::Answered(answer) => {
+            CallOutcome::Answered(answer) => {
                 warnings.extend(answer.warnings);
                 (!answer.allowed).then(|| Failure::denied_by(&hook.name, &answer.status))
             }
-            Called::Failed(why) => hook.failed(&why).err(),
-            Called::Refused(failure) => Some(failure),
+            CallOutcome::Failed(why) => hook.failed(&why).err(),
+            CallOutcome::Refused(failure) => Some(failure),
         };
         refusal = refusal.or(refused);
     }
@@ -146,7 +146,7 @@ impl Mutation {
             let Some(version) = hook.version_for(&self.write.place()) else { continue };
             let version = version.to_owned();
             if !hook.conditions.is_empty() {
-                self.convert(&version, caller).await.map_err(|why| inconvertible(&why))?;
+                self.convert(&version, caller).await.map_err(|why| conversion_failed(&why))?;
                 if !hook.meets_conditions(&self.write, &version)? {
                     continue;
                 }
@@ -154,7 +154,7 @@ impl Mutation {
             if again && !self.reinvoked.contains(&index) {
                 continue;
             }
-            self.convert(&version, caller).await.map_err(|why| inconvertible(&why))?;
+            self.convert(&version, caller).await.map_err(|why| conversion_failed(&why))?;
             let changed = self.ask(hook, caller).await?;
             if changed {
                 self.is_changed = true;
@@ -172,9 +172,9 @@ impl Mutation {
         let uid = caller.ids.uid();
         let outcome = call(hook, &self.write, &self.version, &uid, true, caller.webhooks).await;
         let answer = match outcome {
-            Called::Answered(answer) => answer,
-            Called::Failed(why) => return hook.failed(&why).map(|()| false),
-            Called::Refused(failure) => return Err(failure),
+            CallOutcome::Answered(answer) => answer,
+            CallOutcome::Failed(why) => return hook.failed(&why).map(|()| false),
+            CallOutcome::Refused(failure) => return Err(failure),
         };
         self.warnings.extend(answer.warnings);
         if !answer.allowed {
@@ -196,11 +196,11 @@ impl Mutation {
                 return hook.failed(&why).map(|()| false);
             }
             Ok(Some(patched)) => patched,
-            Err(Unpatched::Undecodable(why)) => {
+            Err(PatchError::Undecodable(why)) => {
                 let why = format!("received undecodable patch in webhook response: {why}");
                 return hook.failed(&why).map(|()| false);
             }
-            Err(Unpatched::Misfit(why)) => return Err(Failure::internal_error(&why)),
+            Err(PatchError::DoesNotApply(why)) => return Err(Failure::internal_error(&why)),
         };
         if json::depth(&patched) > json::depth_max() {
             return Err(Failure::internal_error("the patched object is nested too deeply"));
@@ -255,13 +255,13 @@ async fn call(
     uid: &str,
     mutating: bool,
     webhooks: &Webhooks,
-) -> Called {
+) -> CallOutcome {
     if write.dry_run && !hook.is_free_of_side_effects {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
-        return Called::Refused(Failure::bad_request(why));
+        return CallOutcome::Refused(Failure::bad_request(why));
     }
     let Some(review_version) = hook.review_version else {
-        return Called::Failed(
+        return CallOutcome::Failed(
             "could not create admission objects: webhook does not accept known AdmissionReview \
              versions (v1, v1beta1)"
                 .to_owned(),
@@ -270,20 +270,22 @@ async fn call(
     let review = review::admission(write, version, review_version, uid);
     let body = match hook.client.post(webhooks, &review, hook.timeout).await {
         Ok(body) => body,
-        Err(why) => return Called::Failed(format!("failed to call webhook: {why}")),
+        Err(why) => return CallOutcome::Failed(format!("failed to call webhook: {why}")),
     };
     match Answer::read(&body, review_version, uid, mutating) {
-        Ok(answer) => Called::Answered(answer),
-        Err(Unusable::Undecodable(why)) => Called::Failed(format!("failed to call webhook: {why}")),
-        Err(Unusable::Invalid(why)) => {
-            Called::Failed(format!("received invalid webhook response: {why}"))
+        Ok(answer) => CallOutcome::Answered(answer),
+        Err(AnswerError::Undecodable(why)) => {
+            CallOutcome::Failed(format!("failed to call webhook: {why}"))
+        }
+        Err(AnswerError::Invalid(why)) => {
+            CallOutcome::Failed(format!("received invalid webhook response: {why}"))
         }
     }
 }
 
-/// The error for an object that cannot be converted for a mutating webhook. The real server's
-/// message has the prefix twice.
-fn inconvertible(why: &str) -> Failure {
+/// Returns the error for an object that cannot be converted for a mutating webhook. The message of
+/// the real server has the prefix twice, too.
+fn conversion_failed(why: &str) -> Failure {
     Failure::internal_error(&format!("Internal error occurred: {why}"))
 }
 

@@ -8,19 +8,19 @@ use crate::write::patch::Operation;
 
 /// Why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unpatched {
+pub(super) enum PatchError {
     /// It is not a patch. This counts as a failed call.
     Undecodable(String),
     /// It does not fit the object.
-    Misfit(String),
+    DoesNotApply(String),
 }
 
 /// Applies a patch. Returns `None` if it has no operations.
-pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, Unpatched> {
+pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, PatchError> {
     let read =
-        json::read(patch).map_err(|error| Unpatched::Undecodable(go_syntax(&error, patch)))?.value;
+        json::read(patch).map_err(|error| PatchError::Undecodable(go_syntax(&error, patch)))?.value;
     let Value::Array(operations) = read else {
-        return Err(Unpatched::Undecodable(format!(
+        return Err(PatchError::Undecodable(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
             go_type(&read)
         )));
@@ -36,7 +36,7 @@ pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, Unpat
             .and_then(|operation| operation.apply(&mut patched, &mut copied))
             .is_ok();
         if !fits {
-            return Err(Unpatched::Misfit(explain(&told)));
+            return Err(PatchError::DoesNotApply(explain(&told)));
         }
     }
     Ok(Some(patched))
@@ -69,17 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patch_that_does_not_fit_says_where() {
+    fn error_of_an_inapplicable_patch_names_the_path() {
         let object = json!({"data": {"a": "1"}});
-        let misfit = |patch: Value| match apply(patch.to_string().as_bytes(), &object) {
-            Err(Unpatched::Misfit(why)) => why,
+        let patch_error = |patch: Value| match apply(patch.to_string().as_bytes(), &object) {
+            Err(PatchError::DoesNotApply(why)) => why,
             other => panic!("{patch}: {other:?}"),
         };
         assert_eq!(
-            misfit(json!([{"op": "add", "path": "/a/b", "value": 1}])),
+            patch_error(json!([{"op": "add", "path": "/a/b", "value": 1}])),
             "add operation does not apply: doc is missing path: \"/a/b\": missing value"
         );
-        assert_eq!(misfit(json!([{"op": "nix", "path": "/a"}])), "Unexpected kind: nix");
+        assert_eq!(patch_error(json!([{"op": "nix", "path": "/a"}])), "Unexpected kind: nix");
         let patch = json!([{"op": "add", "path": "/data/b", "value": "2"}]);
         let patched = apply(patch.to_string().as_bytes(), &object);
         assert_eq!(patched, Ok(Some(json!({"data": {"a": "1", "b": "2"}}))));

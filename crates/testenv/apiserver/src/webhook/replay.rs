@@ -1,4 +1,4 @@
-//! Connects writes, which never wait, with webhooks, which have to be waited for.
+//! Connects writes, which run without waiting, with webhooks, which take time.
 //!
 //! An attempt at a write asks its questions with [`State::ask`](crate::state::State::ask). A
 //! question without an answer is recorded, and the attempt ends with an error that no client sees.
@@ -14,15 +14,15 @@ use serde_json::Value;
 use super::backend::Webhooks;
 use super::caller::Caller;
 use super::convert;
-use super::dispatch::{self, Verdict, Write};
+use super::dispatch::{self, AdmissionOutcome, Write};
 use crate::clock::WallClock;
 use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::kinds::Registered;
 use crate::user::User;
 
-/// How often a write is attempted if its object keeps changing. The real server repeats a patch
-/// five times; here each phase takes an attempt of its own.
+/// The maximum number of attempts at a write whose object keeps changing. The real server repeats a
+/// patch five times; here every phase of a write needs an attempt of its own.
 const ATTEMPTS_MAX: usize = 30;
 
 /// A question that only a webhook can answer.
@@ -66,7 +66,8 @@ pub(crate) struct Replay {
     pub(crate) user: User,
     /// The options of a create or an update, without their type.
     pub(crate) options: Value,
-    /// Set while the write is part of another one that webhooks have admitted.
+    /// Set while the write runs as a part of another write, whose webhooks have been called
+    /// already.
     pub(crate) is_admitted: bool,
     pub(crate) ids: Ids,
     review_ids: Ids,
@@ -119,14 +120,14 @@ impl Replay {
         }
         for question in std::mem::take(&mut self.waiting) {
             let caller = Caller { webhooks, ids: &mut self.review_ids };
-            let Verdict { result, warnings } = match question.clone() {
+            let AdmissionOutcome { result, warnings } = match question.clone() {
                 Question::Mutate(write) => dispatch::mutate(write, caller).await,
                 Question::Validate(write) => dispatch::validate(write, caller).await,
                 Question::Convert { of, to, object } => {
                     let mut caller = caller;
                     let converted = convert::object(&of, &to, object, &mut caller).await;
                     let result = converted.map(Some).map_err(Failure::internal);
-                    Verdict { result, warnings: Vec::new() }
+                    AdmissionOutcome { result, warnings: Vec::new() }
                 }
             };
             self.warnings.extend(warnings);

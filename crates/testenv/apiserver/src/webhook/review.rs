@@ -23,7 +23,7 @@ pub(super) struct Answer {
 
 /// Why an answer cannot be used.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum AnswerError {
     /// It could not be decoded. This counts as a failed call.
     Undecodable(String),
     /// It does not answer the question.
@@ -127,12 +127,12 @@ impl Answer {
         version: &str,
         uid: &str,
         mutating: bool,
-    ) -> Result<Self, Unusable> {
-        let review = ADMISSION.decode(body, version).map_err(Unusable::Undecodable)?;
+    ) -> Result<Self, AnswerError> {
+        let review = ADMISSION.decode(body, version).map_err(AnswerError::Undecodable)?;
         let response = review.get("response").filter(|response| !response.is_null());
         let fields = Fields(response.and_then(Value::as_object)).read();
-        let fields = fields.map_err(Unusable::Undecodable)?;
-        let invalid = |why: &str| Err(Unusable::Invalid(why.to_owned()));
+        let fields = fields.map_err(AnswerError::Undecodable)?;
+        let invalid = |why: &str| Err(AnswerError::Invalid(why.to_owned()));
         if response.is_none() {
             return invalid("webhook response was absent");
         }
@@ -140,9 +140,9 @@ impl Answer {
         if version == "v1" {
             if fields.uid != uid {
                 let why = format!("expected response.uid={uid:?}, got {:?}", fields.uid);
-                return Err(Unusable::Invalid(why));
+                return Err(AnswerError::Invalid(why));
             }
-            ADMISSION.check_type(&review).map_err(Unusable::Invalid)?;
+            ADMISSION.check_type(&review).map_err(AnswerError::Invalid)?;
             match (mutating, &fields.patch, &fields.patch_type) {
                 (false, Some(_), _) => {
                     return invalid("validating webhook may not return response.patch");
@@ -181,7 +181,7 @@ struct Fields<'a>(Option<&'a Map<String, Value>>);
 
 /// The decoded fields of a response.
 #[derive(Default)]
-struct Read {
+struct ResponseFields {
     uid: String,
     allowed: bool,
     patch: Option<Vec<u8>>,
@@ -190,13 +190,13 @@ struct Read {
 }
 
 impl Fields<'_> {
-    fn read(&self) -> Result<Read, String> {
+    fn read(&self) -> Result<ResponseFields, String> {
         let warnings = match self.get("warnings") {
             None => Vec::new(),
             Some(Value::Array(list)) => {
                 list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }
-            Some(other) => return Err(misfit(other, "warnings", "[]string")),
+            Some(other) => return Err(wrong_type(other, "warnings", "[]string")),
         };
         let patch = match self.text("patch", "[]uint8")? {
             None => None,
@@ -207,12 +207,12 @@ impl Fields<'_> {
                 _ => format!("illegal base64 data at input byte {}", text.len()),
             })?),
         };
-        Ok(Read {
+        Ok(ResponseFields {
             uid: self.text("uid", "types.UID")?.unwrap_or_default(),
             allowed: match self.get("allowed") {
                 None => false,
                 Some(Value::Bool(allowed)) => *allowed,
-                Some(other) => return Err(misfit(other, "allowed", "bool")),
+                Some(other) => return Err(wrong_type(other, "allowed", "bool")),
             },
             patch: patch.filter(|patch| !patch.is_empty()),
             patch_type: self.text("patchType", "v1.PatchType")?,
@@ -228,12 +228,12 @@ impl Fields<'_> {
         match self.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(misfit(other, field, go)),
+            Some(other) => Err(wrong_type(other, field, go)),
         }
     }
 }
 
-fn misfit(value: &Value, field: &str, go: &str) -> String {
+fn wrong_type(value: &Value, field: &str, go: &str) -> String {
     format!(
         "json: cannot unmarshal {} into Go struct field AdmissionResponse.response.{field} of type {go}",
         go_type(value)
@@ -244,7 +244,7 @@ fn misfit(value: &Value, field: &str, go: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(review: &Value, mutating: bool) -> Result<Answer, Unusable> {
+    fn read(review: &Value, mutating: bool) -> Result<Answer, AnswerError> {
         Answer::read(review.to_string().as_bytes(), "v1", "u", mutating)
     }
 
@@ -253,11 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn answer_must_be_to_the_question() {
+    fn answer_must_have_the_uid_and_type_of_the_request() {
         let other = read(&review(&json!({"uid": "x", "allowed": true})), false);
         let why = "expected response.uid=\"u\", got \"x\"".to_owned();
-        assert_eq!(other, Err(Unusable::Invalid(why)));
-        let absent = Unusable::Invalid("webhook response was absent".to_owned());
+        assert_eq!(other, Err(AnswerError::Invalid(why)));
+        let absent = AnswerError::Invalid("webhook response was absent".to_owned());
         assert_eq!(read(&json!({}), false), Err(absent));
     }
 
@@ -268,15 +268,15 @@ mod tests {
         );
         let answer = read(&patched, true).expect("it must be accepted");
         assert_eq!(answer.patch.as_deref(), Some(b"[]".as_slice()));
-        assert!(matches!(read(&patched, false), Err(Unusable::Invalid(_))));
+        assert!(matches!(read(&patched, false), Err(AnswerError::Invalid(_))));
         let untyped = review(&json!({"uid": "u", "allowed": true, "patch": "W10="}));
-        assert!(matches!(read(&untyped, true), Err(Unusable::Invalid(_))));
+        assert!(matches!(read(&untyped, true), Err(AnswerError::Invalid(_))));
     }
 
     #[test]
-    fn what_is_no_review_cannot_be_decoded() {
+    fn bodies_other_than_reviews_are_undecodable() {
         let undecodable = |body: &str| match Answer::read(body.as_bytes(), "v1", "u", false) {
-            Err(Unusable::Undecodable(why)) => why,
+            Err(AnswerError::Undecodable(why)) => why,
             other => panic!("{body}: {other:?}"),
         };
         assert!(undecodable("garbage").contains("cannot unmarshal string into Go value"));

@@ -32,7 +32,7 @@ use crate::field_error::go_quote;
 
 /// The authorities of a `caBundle`. No other authority is trusted.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub(super) struct BundleVerifier {
     authorities: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -40,9 +40,9 @@ pub(super) struct Trust {
 /// Why a certificate is not trusted, with the text of Go.
 #[derive(Debug, thiserror::Error)]
 #[error("x509: {0}")]
-pub(super) struct Untrusted(String);
+pub(super) struct TrustError(String);
 
-impl Trust {
+impl BundleVerifier {
     /// Reads the authorities from PEM.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Trust {
     }
 }
 
-impl ServerCertVerifier for Trust {
+impl ServerCertVerifier for BundleVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -106,7 +106,7 @@ impl ServerCertVerifier for Trust {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let untrusted = |why: String| {
-            let why = OtherError(Arc::new(Untrusted(why)));
+            let why = OtherError(Arc::new(TrustError(why)));
             Error::InvalidCertificate(CertificateError::Other(why))
         };
         let certificate = ParsedCertificate::try_from(end_entity)?;

@@ -30,8 +30,8 @@ enum Phase {
     Validating,
 }
 
-/// A write as webhooks see it: its objects have `kind` and `apiVersion`.
-struct Shown {
+/// A write in the form that webhooks get: its objects have `kind` and `apiVersion`.
+struct VersionedWrite {
     operation: Operation,
     /// The type of both objects.
     kind: GroupVersion,
@@ -147,7 +147,7 @@ impl State {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             object.insert("apiVersion".into(), api_version.into());
             object.insert("kind".into(), kind.into());
-            let shown = Shown {
+            let shown = VersionedWrite {
                 operation: Operation::Create,
                 kind: group_version(group, version, kind),
                 object: Value::Object(object.clone()),
@@ -179,7 +179,7 @@ impl State {
             if hooks.is_empty() {
                 continue;
             }
-            let shown = Shown {
+            let shown = VersionedWrite {
                 operation: Operation::Update,
                 kind: group_version("autoscaling", "v1", "Scale"),
                 object: new.clone(),
@@ -303,7 +303,7 @@ impl State {
         object: &Map<String, Value>,
         old: Option<&Map<String, Value>>,
         dry_run: bool,
-    ) -> Shown {
+    ) -> VersionedWrite {
         let is_scale = target.subresource == "scale";
         let show = |object: &Map<String, Value>| {
             if is_scale {
@@ -317,7 +317,7 @@ impl State {
         } else {
             group_version(&target.kind.group, &target.version().name, &target.kind.kind)
         };
-        Shown {
+        VersionedWrite {
             operation,
             kind,
             object: show(object),
@@ -335,7 +335,7 @@ impl State {
         options
     }
 
-    fn write(&self, target: &Target, shown: Shown, hooks: Vec<Arc<Hook>>) -> Write {
+    fn write(&self, target: &Target, shown: VersionedWrite, hooks: Vec<Arc<Hook>>) -> Write {
         let replay = self.replay.as_ref().expect("only requests that are replayed must ask");
         let kind = &target.kind;
         let named = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);

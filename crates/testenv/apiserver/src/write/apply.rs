@@ -129,12 +129,12 @@ fn merged(
 }
 
 /// Parses a configuration: YAML or JSON.
-pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
+pub(crate) fn parse(body: &[u8]) -> Result<json::ParsedJson, Failure> {
     let mut read = json::read(body).or_else(|_| {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
         let value =
             text.and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()));
-        value.map(|value| json::Read { value, duplicates: Vec::new() }).map_err(|why| {
+        value.map(|value| json::ParsedJson { value, duplicates: Vec::new() }).map_err(|why| {
             Failure::bad_request(format!(
                 "error decoding YAML: error converting YAML to JSON: yaml: {why}"
             ))
@@ -145,10 +145,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
         let why = json::too_deep(depth_max);
         return Err(Failure::bad_request(format!("error decoding YAML: {why}")));
     }
-    json::make_whole(&mut read.value);
+    json::integers_from_floats(&mut read.value);
     match &read.value {
         Value::Object(_) => Ok(read),
-        Value::Null => Ok(json::Read { value: Value::Object(Map::new()), ..read }),
+        Value::Null => Ok(json::ParsedJson { value: Value::Object(Map::new()), ..read }),
         other => Err(Failure::bad_request(format!(
             "error decoding YAML: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go_type(other)

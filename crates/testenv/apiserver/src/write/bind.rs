@@ -54,7 +54,7 @@ impl State {
             let mut pod = pod;
             let spec = pod.entry("spec").or_insert_with(|| Value::Object(Map::new()));
             spec["nodeName"] = node.into();
-            self.tell_place(&mut pod, node);
+            self.copy_topology_labels(&mut pod, node);
             set_scheduled(&mut pod, &self.clock.now());
             self.put(&target.kind, &target.key(), pod);
         }
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Copies the topology labels of the node to the pod. They replace the pod's own.
-    fn tell_place(&self, pod: &mut Map<String, Value>, node: &str) {
+    fn copy_topology_labels(&self, pod: &mut Map<String, Value>, node: &str) {
         let Some(nodes) = self.registry.resource("", "v1", "nodes") else { return };
         let Some(node) = self.store.get(nodes.entry.storage, &Key::new("", node)) else { return };
         let node = node.value();

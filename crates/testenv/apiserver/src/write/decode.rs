@@ -24,7 +24,7 @@ const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kube
 const ACCEPTED_FOR_CUSTOM: &str = "application/json, application/yaml";
 
 /// How many unknown fields are reported.
-const COMPLAINTS_MAX: usize = 100;
+const FIELD_ERRORS_MAX: usize = 100;
 
 /// Decodes and checks the body of a request.
 pub(crate) struct Decoder<'a> {
@@ -79,7 +79,7 @@ impl<'a> Decoder<'a> {
             if !builtin {
                 return Err(Failure::unsupported_media_type(ACCEPTED_FOR_CUSTOM));
             }
-            json::Read { value: self.protobuf(body)?, duplicates: Vec::new() }
+            json::ParsedJson { value: self.protobuf(body)?, duplicates: Vec::new() }
         } else {
             parse(body, content_type).map_err(|error| match error {
                 ParseError::Media(failure) => failure,
@@ -106,16 +106,17 @@ impl<'a> Decoder<'a> {
         } else {
             self.check_custom_type(&object, body)?;
         }
-        let mut complaints: Vec<String> = read
+        let mut field_errors: Vec<String> = read
             .duplicates
             .iter()
             .map(|path| format!("duplicate field {}", go_quote(path)))
             .collect();
-        let object = self.fit(object, &mut complaints).map_err(|why| self.misfit(&why))?;
-        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
-            return Err(self.misfit(&format!("strict decoding error: {}", complaints.join(", "))));
+        let object =
+            self.convert_and_prune(object, &mut field_errors).map_err(|why| self.misfit(&why))?;
+        if *self.validation == FieldValidation::Strict && !field_errors.is_empty() {
+            return Err(self.misfit(&format!("strict decoding error: {}", field_errors.join(", "))));
         }
-        self.warn(complaints);
+        self.warn(field_errors);
         if !builtin {
             self.check_custom_kind(&object)?;
         }
@@ -140,12 +141,12 @@ impl<'a> Decoder<'a> {
     /// Reports the duplicate fields of a configuration to apply: as an error or as warnings.
     pub(crate) fn duplicates(&self, paths: &[String]) -> Result<(), Failure> {
         let twice = |path: &String| format!("key {} already set in map", go_quote(path));
-        let complaints: Vec<String> = paths.iter().map(twice).collect();
-        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let why = complaints.join(", ");
+        let field_errors: Vec<String> = paths.iter().map(twice).collect();
+        if *self.validation == FieldValidation::Strict && !field_errors.is_empty() {
+            let why = field_errors.join(", ");
             return Err(Failure::bad_request(format!("error strict decoding YAML: {why}")));
         }
-        self.warn(complaints);
+        self.warn(field_errors);
         Ok(())
     }
 
@@ -154,7 +155,7 @@ impl<'a> Decoder<'a> {
         &self,
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
-        let mut complaints = Vec::new();
+        let mut field_errors = Vec::new();
         let is_strict = *self.validation == FieldValidation::Strict;
         // The error quotes the object as it was before unknown fields were removed.
         let before = object.clone();
@@ -163,23 +164,23 @@ impl<'a> Decoder<'a> {
             let error = FieldError::invalid("patch", &text.into(), why);
             Failure::invalid("", "", "", &[error])
         };
-        let object = match self.fit(object, &mut complaints) {
+        let object = match self.convert_and_prune(object, &mut field_errors) {
             Ok(object) => object,
             Err(why) if self.target.kind.is_builtin() => return Err(refused(&why)),
             Err(why) => return Err(self.misfit(&why)),
         };
-        if is_strict && !complaints.is_empty() {
-            return Err(refused(&format!("strict decoding error: {}", complaints.join(", "))));
+        if is_strict && !field_errors.is_empty() {
+            return Err(refused(&format!("strict decoding error: {}", field_errors.join(", "))));
         }
-        self.warn(complaints);
+        self.warn(field_errors);
         if !self.target.kind.is_builtin() {
             self.check_custom_kind(&object)?;
         }
         Ok(self.stored(object))
     }
 
-    /// Checks the result of a strategic merge patch. `shown` is the text of what is left of the
-    /// patch, and `duplicates` are its duplicate fields.
+    /// Checks the result of a strategic merge patch. `shown` is the text of the rest of the patch,
+    /// for errors, and `duplicates` are its duplicate fields.
     pub(crate) fn converted(
         &self,
         object: Map<String, Value>,
@@ -193,23 +194,23 @@ impl<'a> Decoder<'a> {
         let unknown = unknown.map_err(|why| refused(&why))?;
         let twice = duplicates.iter().map(|path| format!("duplicate field {}", go_quote(path)));
         let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-        let complaints: Vec<String> = twice.chain(unknown.take(COMPLAINTS_MAX)).collect();
-        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
-            return Err(refused(&format!("strict decoding error: {}", complaints.join(", "))));
+        let field_errors: Vec<String> = twice.chain(unknown.take(FIELD_ERRORS_MAX)).collect();
+        if *self.validation == FieldValidation::Strict && !field_errors.is_empty() {
+            return Err(refused(&format!("strict decoding error: {}", field_errors.join(", "))));
         }
-        self.warn(complaints);
+        self.warn(field_errors);
         match value {
             Value::Object(object) => Ok(self.stored(object)),
             _ => unreachable!("an object was put in"),
         }
     }
 
-    /// Checks the types of values and removes unknown fields, which it adds to `complaints`. The
+    /// Checks the types of values and removes unknown fields, which it adds to `field_errors`. The
     /// error is that of Go's decoder for the first value of a wrong type.
-    fn fit(
+    fn convert_and_prune(
         &self,
         object: Map<String, Value>,
-        complaints: &mut Vec<String>,
+        field_errors: &mut Vec<String>,
     ) -> Result<Map<String, Value>, String> {
         let mut value = Value::Object(object);
         let kind = &self.target.kind;
@@ -226,10 +227,10 @@ impl<'a> Decoder<'a> {
             unknown
         };
         // The real server reports no more than this either.
-        complaints.extend(
+        field_errors.extend(
             unknown
                 .into_iter()
-                .take(COMPLAINTS_MAX)
+                .take(FIELD_ERRORS_MAX)
                 .map(|path| format!("unknown field {}", go_quote(&path))),
         );
         match value {
@@ -250,9 +251,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn warn(&self, complaints: Vec<String>) {
+    fn warn(&self, field_errors: Vec<String>) {
         if *self.validation != FieldValidation::Ignore {
-            self.warnings.borrow_mut().extend(complaints);
+            self.warnings.borrow_mut().extend(field_errors);
         }
     }
 
@@ -352,8 +353,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns the error for a strategic merge patch that makes a value of a wrong type. `patch` is the
-/// text of what is left of the patch.
+/// Returns the error for a strategic merge patch that gives a field a value of a wrong type.
+/// `patch` is the text of the rest of the patch.
 pub(super) fn misfit(patch: &str, why: &str) -> Failure {
     Failure::invalid("", "", "", &[FieldError::invalid_str("patch", patch, why)])
 }
@@ -384,7 +385,10 @@ pub(crate) fn parse_as(
 }
 
 /// Parses JSON or YAML.
-pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Read, ParseError> {
+pub(crate) fn parse(
+    body: &[u8],
+    content_type: Option<&str>,
+) -> Result<json::ParsedJson, ParseError> {
     let media = content_type.unwrap_or_default();
     match media.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => {
@@ -393,7 +397,7 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Rea
         "application/yaml" => std::str::from_utf8(body)
             .map_err(|error| error.to_string())
             .and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
-            .map(|value| json::Read { value, duplicates: Vec::new() })
+            .map(|value| json::ParsedJson { value, duplicates: Vec::new() })
             .map_err(ParseError::Syntax),
         _ => Err(ParseError::Media(Failure::unsupported_media_type(ACCEPTED))),
     }

@@ -28,7 +28,7 @@ pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const UNDELETABLE_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The options of a delete.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -180,7 +180,7 @@ impl State {
         let dry_run = options.check()?;
         let stored = self.existing(target)?;
         let kind = &target.kind;
-        if kind.is("", "namespaces") && IMMORTAL.contains(&target.name.as_str()) {
+        if kind.is("", "namespaces") && UNDELETABLE_NAMESPACES.contains(&target.name.as_str()) {
             let why = "this namespace may not be deleted";
             return Err(Failure::forbidden(&kind.group, &kind.plural, &target.name, why));
         }
@@ -188,14 +188,18 @@ impl State {
         check_preconditions(target, &old, options)?;
         self.admit_delete(target, &stored, options, is_one_of_many)?;
         let mark = self.marked(kind, &old, options);
-        let answer = match (mark.fate, dry_run) {
-            (Fate::Unchanged, _) => Answer::Object(stored),
-            (Fate::Held, true) => Answer::Object(Arc::new(stored.changed(mark.object, kind))),
-            (Fate::Held, false) => Answer::Object(self.put(kind, &target.key(), mark.object)),
-            (Fate::Gone, true) => gone(target, Some(stored), &old),
-            (Fate::Gone, false) => {
+        let answer = match (mark.outcome, dry_run) {
+            (DeleteOutcome::Unchanged, _) => Answer::Object(stored),
+            (DeleteOutcome::Terminating, true) => {
+                Answer::Object(Arc::new(stored.changed(mark.object, kind)))
+            }
+            (DeleteOutcome::Terminating, false) => {
+                Answer::Object(self.put(kind, &target.key(), mark.object))
+            }
+            (DeleteOutcome::Removed, true) => removed_answer(target, Some(stored), &old),
+            (DeleteOutcome::Removed, false) => {
                 let last = self.remove_marked(kind, &target.key(), mark.object);
-                gone(target, last, &old)
+                removed_answer(target, last, &old)
             }
         };
         Ok(Written { code: StatusCode::OK, answer })
@@ -207,10 +211,10 @@ impl State {
             return;
         };
         let mark = self.marked(kind, &old, options);
-        match mark.fate {
-            Fate::Unchanged => {}
-            Fate::Held => drop(self.put(kind, key, mark.object)),
-            Fate::Gone => drop(self.remove_marked(kind, key, mark.object)),
+        match mark.outcome {
+            DeleteOutcome::Unchanged => {}
+            DeleteOutcome::Terminating => drop(self.put(kind, key, mark.object)),
+            DeleteOutcome::Removed => drop(self.remove_marked(kind, key, mark.object)),
         }
     }
 
@@ -228,29 +232,39 @@ impl State {
     }
 
     /// Computes the object after a delete, and whether it is removed.
-    fn marked(&self, kind: &Registered, old: &Map<String, Value>, options: &DeleteOptions) -> Mark {
+    fn marked(
+        &self,
+        kind: &Registered,
+        old: &Map<String, Value>,
+        options: &DeleteOptions,
+    ) -> MarkedObject {
         let mut object = old.clone();
         let wanted = finalizers_after(kind, old, options);
         set_finalizers(&mut object, &wanted);
         let grace = grace_period(kind, old, options);
         let namespace = kind.is("", "namespaces");
         if is_terminating(old) {
-            let shorter = grace < held_grace(old);
+            let shorter = grace < stored_grace_period(old);
             if shorter {
                 metadata_mut(&mut object).insert("deletionGracePeriodSeconds".into(), grace.into());
             }
-            let over =
-                wanted.is_empty() && grace == 0 && (shorter || held_grace(old) == 0) && !namespace;
-            let fate = match (over, object == *old) {
-                (true, _) => Fate::Gone,
-                (false, true) => Fate::Unchanged,
-                (false, false) => Fate::Held,
+            let over = wanted.is_empty()
+                && grace == 0
+                && (shorter || stored_grace_period(old) == 0)
+                && !namespace;
+            let outcome = match (over, object == *old) {
+                (true, _) => DeleteOutcome::Removed,
+                (false, true) => DeleteOutcome::Unchanged,
+                (false, false) => DeleteOutcome::Terminating,
             };
-            return Mark { object, fate };
+            return MarkedObject { object, outcome };
         }
         self.mark(kind, &mut object, grace);
         let over = wanted.is_empty() && grace == 0 && !namespace;
-        Mark { object, fate: if over { Fate::Gone } else { Fate::Held } }
+        MarkedObject {
+            object,
+            outcome: if over { DeleteOutcome::Removed } else { DeleteOutcome::Terminating },
+        }
     }
 
     fn mark(&self, kind: &Kind, object: &mut Map<String, Value>, grace: i64) {
@@ -272,15 +286,15 @@ impl State {
 }
 
 /// The result of a delete.
-struct Mark {
+struct MarkedObject {
     object: Map<String, Value>,
-    fate: Fate,
+    outcome: DeleteOutcome,
 }
 
 /// Whether the object is removed, kept by finalizers or a grace period, or not changed.
-enum Fate {
-    Gone,
-    Held,
+enum DeleteOutcome {
+    Removed,
+    Terminating,
     Unchanged,
 }
 
@@ -356,12 +370,12 @@ fn is_pod(kind: &Kind) -> bool {
     kind.is("", "pods")
 }
 
-fn held_grace(object: &Map<String, Value>) -> i64 {
+fn stored_grace_period(object: &Map<String, Value>) -> i64 {
     object["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// The answer for a removed object: a `Status` that names it, or the object, depending on the kind.
-fn gone(target: &Target, last: Option<Arc<Stored>>, old: &Map<String, Value>) -> Answer {
+fn removed_answer(target: &Target, last: Option<Arc<Stored>>, old: &Map<String, Value>) -> Answer {
     let kind = &target.kind;
     if let Some(last) = last.filter(|_| kind.rules.returns_deleted) {
         return Answer::Object(last);

@@ -23,11 +23,11 @@ impl State {
     pub(crate) fn evict(&mut self, pod: &Target, options: &DeleteOptions) -> Result<(), Failure> {
         let dry_run = options.check()?;
         let held = self.existing(pod)?.value();
-        if !is_beyond_budgets(&held) {
+        if !is_no_disruption(&held) {
             let mut budgets = self.budgets_of(pod, &held);
             match (budgets.pop(), budgets.len()) {
                 (None, _) => {}
-                (Some(budget), 0) => self.pay(pod, &held, &budget, dry_run)?,
+                (Some(budget), 0) => self.charge_budget(pod, &held, &budget, dry_run)?,
                 _ => {
                     return Err(Failure::internal(
                         "This pod has more than one PodDisruptionBudget, which the eviction \
@@ -62,8 +62,9 @@ impl State {
         Some(self.registry.resource("policy", "v1", "poddisruptionbudgets")?.entry)
     }
 
-    /// Charges the disruption to the budget. Returns an error if the budget does not allow it.
-    fn pay(
+    /// Decrements the allowed disruptions of the budget. Returns an error if the budget does not
+    /// allow the eviction.
+    fn charge_budget(
         &mut self,
         pod: &Target,
         held: &Map<String, Value>,
@@ -73,7 +74,7 @@ impl State {
         let Some(kind) = self.budgets() else { return Ok(()) };
         let Some(stored) = self.store.get(kind.storage, key) else { return Ok(()) };
         let mut budget = stored.value();
-        if !is_ready(held) && lets_unready_go(&budget) {
+        if !is_ready(held) && allows_unready_eviction(&budget) {
             return Ok(());
         }
         check(&budget)?;
@@ -82,7 +83,7 @@ impl State {
         let left = number(status, "disruptionsAllowed") - 1;
         status["disruptionsAllowed"] = left.into();
         if left == 0 {
-            note_exhausted(status, &now);
+            set_exhausted_condition(status, &now);
         }
         if !dry_run {
             if !status["disruptedPods"].is_object() {
@@ -95,8 +96,9 @@ impl State {
     }
 }
 
-/// Whether evicting the pod is no disruption: it has ended, has not started, or is being deleted.
-fn is_beyond_budgets(pod: &Map<String, Value>) -> bool {
+/// Whether evicting the pod disrupts nothing: the pod has ended, has not started, or is being
+/// deleted.
+fn is_no_disruption(pod: &Map<String, Value>) -> bool {
     let phase = pod.get("status").and_then(|status| status.get("phase")).and_then(Value::as_str);
     matches!(phase, Some("Succeeded" | "Failed" | "Pending")) || is_terminating(pod)
 }
@@ -108,7 +110,7 @@ fn is_ready(pod: &Map<String, Value>) -> bool {
 }
 
 /// Whether the budget allows evicting a pod that is not ready without counting it.
-fn lets_unready_go(budget: &Map<String, Value>) -> bool {
+fn allows_unready_eviction(budget: &Map<String, Value>) -> bool {
     let always = budget["spec"].get("unhealthyPodEvictionPolicy");
     let status = budget.get("status").unwrap_or(&Value::Null);
     let desired = number(status, "desiredHealthy");
@@ -164,7 +166,7 @@ fn explain(name: &str, status: &Value) -> String {
 }
 
 /// Sets the condition of a budget that has just been used up.
-fn note_exhausted(status: &mut Value, now: &str) {
+fn set_exhausted_condition(status: &mut Value, now: &str) {
     let mut condition = json!({
         "type": "DisruptionAllowed",
         "status": "False",

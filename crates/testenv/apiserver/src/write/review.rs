@@ -20,7 +20,7 @@ pub(crate) use self::token::open_token;
 type Object = Map<String, Value>;
 
 /// The user who sent a review, and the data to answer it with.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ReviewContext<'a> {
     pub(crate) access: Access<'a>,
     pub(crate) state: &'a State,
     pub(crate) user: &'a User,
@@ -33,15 +33,15 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn answer(
     target: &Target,
     mut review: Object,
-    asked: &Asked<'_>,
+    context: &ReviewContext<'_>,
 ) -> Result<Object, Failure> {
     metadata_mut(&mut review);
     let kind = &target.kind;
     let mut review = match kind.kind.as_str() {
-        "TokenReview" => token::answer(review, asked)?,
-        "SelfSubjectReview" => self_review(asked),
-        "SelfSubjectRulesReview" => rules::answer(&review, asked)?,
-        _ => access::answer(target, review, asked)?,
+        "TokenReview" => token::answer(review, context)?,
+        "SelfSubjectReview" => self_review(context),
+        "SelfSubjectRulesReview" => rules::answer(&review, context)?,
+        _ => access::answer(target, review, context)?,
     };
     review.insert("kind".into(), kind.kind.as_str().into());
     review.insert("apiVersion".into(), kind.api_version(&target.version().name).into());
@@ -49,10 +49,10 @@ pub(crate) fn answer(
 }
 
 /// Answers a `SelfSubjectReview`: returns the user who sent it.
-fn self_review(asked: &Asked<'_>) -> Object {
+fn self_review(context: &ReviewContext<'_>) -> Object {
     let review = json!({
-        "metadata": {"creationTimestamp": asked.state.clock.now()},
-        "status": {"userInfo": user_info(asked.user)},
+        "metadata": {"creationTimestamp": context.state.clock.now()},
+        "status": {"userInfo": user_info(context.user)},
     });
     review.as_object().cloned().unwrap_or_default()
 }

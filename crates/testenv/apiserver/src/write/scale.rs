@@ -126,8 +126,8 @@ impl State {
     }
 }
 
-/// Returns the scale of the object after the write. `known` is the object before the write, and its
-/// new replicas, if they cannot be read from the stored object.
+/// Returns the scale of the object after the write. `known` is set if the object is stored in
+/// another version: the object before the write, and its new replicas.
 fn scaled(
     scale: &Scale,
     written: Written,

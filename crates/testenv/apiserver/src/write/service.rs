@@ -57,7 +57,7 @@ fn has_address(spec: &Map<String, Value>) -> bool {
     spec.get("type").is_some_and(|kind| kind != "ExternalName")
 }
 
-/// Whether the spec names no address.
+/// Whether the spec does not name an address.
 fn is_open(spec: &Map<String, Value>) -> bool {
     spec.get("clusterIP").and_then(Value::as_str).is_none_or(str::is_empty)
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn author_may_say_otherwise() {
+    fn requested_address_and_external_name_are_respected() {
         assert_eq!(assigned(&json!({"type": "ClusterIP", "clusterIP": "None"}), 5), "None");
         assert_eq!(assigned(&json!({"type": "ExternalName"}), 5), Value::Null);
     }

@@ -174,8 +174,8 @@ fn check_version(target: &Target, held: u64, new: &Map<String, Value>) -> Result
     }
 }
 
-/// Keeps the old status for a write to the object, and everything but the status for a write to
-/// `status`.
+/// Discards what a subresource must not change: a write to the object keeps the old status, and a
+/// write to `status` keeps everything but the status.
 fn by_subresource(
     target: &Target,
     old: &Map<String, Value>,

@@ -4,8 +4,8 @@
 //! `cargo xtask kube` builds them. Each program is searched for separately: other tools' downloads
 //! do not include kube-controller-manager.
 //!
-//! [`go_program`] finds Go programs of our own, which tests run beside it, and [`kubectl`] a
-//! client.
+//! [`go_program`] finds the project's own Go programs, which some tests run, and [`kubectl`] finds
+//! kubectl.
 
 use std::env;
 use std::ffi::OsString;

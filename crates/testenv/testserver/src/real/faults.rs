@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::task;
 
 use super::ControlPlane;
-use super::pause::Paused;
+use super::pause::PauseGuard;
 use super::server::Server;
 use super::setup::DATA;
 use crate::Error;
@@ -126,15 +126,15 @@ impl ControlPlane {
         let failed = || Error::system("copy etcd's data");
         let folder = TempDir::with_prefix_in("snapshot-", self.folder()).map_err(failed())?;
         let (from, to) = (self.data(), folder.path().join(DATA));
-        let paused = Paused::new(&self.etcd).await?;
+        let paused = PauseGuard::new(&self.etcd).await?;
         copy(from, to).await.map_err(failed())?;
         drop(paused);
         Ok(Snapshot { folder })
     }
 
-    /// Restores a snapshot of this cluster, as from a backup: versions continue from that moment,
-    /// and are assigned a second time to different states. All servers are killed and restarted; in
-    /// the end the API server is [ready](Self::ready).
+    /// Restores a snapshot of this cluster, as from a backup. Resource versions continue from the
+    /// snapshot, so the same version can be assigned twice, to different states. All servers are
+    /// killed and restarted; in the end the API server is [ready](Self::ready).
     ///
     /// Dropped half-way, some servers are not running; calling it again repairs that.
     ///

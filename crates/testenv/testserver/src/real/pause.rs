@@ -14,23 +14,23 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// Keeps a server paused until dropped.
 #[derive(Debug)]
-pub(super) struct Paused<'a>(&'a Server);
+pub(super) struct PauseGuard<'a>(&'a Server);
 
-impl<'a> Paused<'a> {
+impl<'a> PauseGuard<'a> {
     /// Pauses the server, and returns when none of its threads runs any more, not even to finish a
     /// write.
     pub(super) async fn new(server: &'a Server) -> Result<Self, Error> {
         server.check()?;
         server.signal(Signal::SIGSTOP)?;
         let paused = Self(server);
-        while !server.pid().is_none_or(stands_still) {
+        while !server.pid().is_none_or(all_threads_stopped) {
             time::sleep(POLL).await;
         }
         Ok(paused)
     }
 }
 
-impl Drop for Paused<'_> {
+impl Drop for PauseGuard<'_> {
     fn drop(&mut self) {
         // It fails only if the server is gone, and then there is nothing to resume.
         let _ = self.0.signal(Signal::SIGCONT);
@@ -39,7 +39,7 @@ impl Drop for Paused<'_> {
 
 /// Returns whether all threads of a process are stopped. Only Linux reports it; elsewhere it is
 /// assumed.
-fn stands_still(pid: u32) -> bool {
+fn all_threads_stopped(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.flatten().all(|thread| {
         // A thread that has ended does not run either.
@@ -67,15 +67,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn server_stands_still_until_it_may_go_on() {
+    async fn server_is_stopped_until_the_guard_is_dropped() {
         let folder = Folder::new().expect("a folder");
         let mut command = Command::new("sleep");
         command.arg("1000");
         let server = Server::new("sleep", command, folder.path());
         server.start().expect("a start");
         let pid = server.pid().expect("a process");
-        let paused = Paused::new(&server).await.expect("a pause");
-        assert!(stands_still(pid));
+        let paused = PauseGuard::new(&server).await.expect("a pause");
+        assert!(all_threads_stopped(pid));
         drop(paused);
         server.stop().await.expect("a server that hears");
     }

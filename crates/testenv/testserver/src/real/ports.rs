@@ -1,7 +1,7 @@
 //! Free loopback ports.
 //!
 //! They are below the ephemeral range, from which systems take the ports of outgoing connections.
-//! So a server that is down for a moment finds its port still free.
+//! So a server that is restarted finds its port still free.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ const COUNT: u16 = 20_000;
 const STRIDE: u32 = 97;
 
 /// How many ports this process has tried.
-static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
+static PORTS_TRIED: AtomicU32 = AtomicU32::new(0);
 
 /// Returns a loopback port that nobody listens on, and that this process does not hand out again.
 ///
@@ -26,7 +26,7 @@ static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 pub fn free_port() -> Result<u16, Error> {
     let start = process::id().wrapping_mul(STRIDE);
     first_free((0..COUNT).map(|_| {
-        let offset = LOOKED_AT.fetch_add(1, Ordering::Relaxed);
+        let offset = PORTS_TRIED.fetch_add(1, Ordering::Relaxed);
         let number = start.wrapping_add(offset) % u32::from(COUNT);
         FIRST + u16::try_from(number).unwrap_or_default()
     }))
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn port_that_is_listened_on_is_passed_over() {
+    fn port_in_use_is_skipped() {
         let held =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system must find a port");
         let taken = held.local_addr().expect("bound").port();

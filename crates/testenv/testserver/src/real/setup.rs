@@ -1,4 +1,4 @@
-//! What makes three servers one cluster before the first is started: files, ports, flags.
+//! Prepares the three servers of a cluster before the first one starts: files, ports and flags.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ pub(super) const DATA: &str = "etcd";
 
 /// Go's garbage collection target, in per cent of the live heap. At the default of 100,
 /// kube-apiserver spends a tenth of its start collecting garbage.
-const GARBAGE: &str = "400";
+const GOGC: &str = "400";
 
 /// The address of the cluster, and the credentials for it.
 pub(super) struct Access {
@@ -105,7 +105,7 @@ fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error
     })
 }
 
-/// JSON is YAML, so every reader of kubeconfigs accepts it.
+/// Returns a kubeconfig. It is JSON, which is YAML, so every reader accepts it.
 pub(super) fn kubeconfig_text(folder: &Path, url: &str, user: &Value) -> String {
     let authority = folder.join("ca.crt");
     json!({
@@ -144,7 +144,7 @@ fn secret() -> Result<String, Error> {
 fn etcd_flags(mut etcd: Command, port: u16, peer_port: u16) -> Command {
     let (url, peer_url) =
         (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer_port}"));
-    etcd.env("GOGC", GARBAGE).args([
+    etcd.env("GOGC", GOGC).args([
         "--name=windlass".to_owned(),
         format!("--data-dir={DATA}"),
         // No data has to survive a crash of the machine.
@@ -160,7 +160,7 @@ fn etcd_flags(mut etcd: Command, port: u16, peer_port: u16) -> Command {
 
 fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[String]) -> Command {
     apiserver
-        .env("GOGC", GARBAGE)
+        .env("GOGC", GOGC)
         .arg(format!("--etcd-servers=http://127.0.0.1:{etcd_port}"))
         .arg(format!("--secure-port={port}"))
         .args([
@@ -190,7 +190,7 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
 
 fn controller_manager_flags(mut controller_manager: Command, controllers: &[String]) -> Command {
     controller_manager
-        .env("GOGC", GARBAGE)
+        .env("GOGC", GOGC)
         .arg(format!("--controllers={}", controllers.join(",")))
         .args([
             "--kubeconfig=kubeconfig",

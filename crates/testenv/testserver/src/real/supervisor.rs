@@ -88,7 +88,7 @@ impl Supervised {
 
     /// Returns how the server ended, if it has.
     pub(super) fn ended(&mut self) -> io::Result<Option<String>> {
-        Ok(self.supervisor.try_wait()?.map(described))
+        Ok(self.supervisor.try_wait()?.map(describe_exit))
     }
 
     /// Sends a signal to the server, unless it has ended.
@@ -148,7 +148,7 @@ fn end(shell: &mut Child) {
 }
 
 /// A shell reports a process that was ended by a signal with a status from 128 on.
-fn described(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match status.code().and_then(|code| Signal::try_from(code - 128).ok()) {
         Some(signal) => format!("signal {signal}"),
         None => status.to_string(),
@@ -178,7 +178,7 @@ mod tests {
         let pipe = process.supervisor.stdin.take();
         let status = process.supervisor.wait().expect("the shell must be there");
         drop(pipe);
-        described(status)
+        describe_exit(status)
     }
 
     #[test]

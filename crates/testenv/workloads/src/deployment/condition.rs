@@ -25,13 +25,13 @@ pub(super) mod reason {
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum ConditionStatus {
     True,
     False,
     Unknown,
 }
 
-impl Truth {
+impl ConditionStatus {
     fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -50,7 +50,7 @@ pub(super) fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Con
 pub(super) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,
-    truth: Truth,
+    truth: ConditionStatus,
     reason: &str,
     message: String,
     now: Timestamp,
@@ -66,7 +66,7 @@ pub(super) fn set(
 pub(super) fn renew(
     conditions: &mut Vec<Condition>,
     kind: &str,
-    truth: Truth,
+    truth: ConditionStatus,
     reason: &str,
     message: String,
     now: Timestamp,
@@ -101,14 +101,14 @@ mod tests {
     #[test]
     fn times_stay_as_long_as_the_condition_does() {
         let mut conditions = Vec::new();
-        set(&mut conditions, AVAILABLE, Truth::False, "Few", "one".to_owned(), at(1));
+        set(&mut conditions, AVAILABLE, ConditionStatus::False, "Few", "one".to_owned(), at(1));
         let first = conditions.clone();
-        set(&mut conditions, AVAILABLE, Truth::False, "Few", "two".to_owned(), at(2));
+        set(&mut conditions, AVAILABLE, ConditionStatus::False, "Few", "two".to_owned(), at(2));
         assert_eq!(conditions, first);
-        set(&mut conditions, AVAILABLE, Truth::False, "Fewer", "three".to_owned(), at(3));
+        set(&mut conditions, AVAILABLE, ConditionStatus::False, "Fewer", "three".to_owned(), at(3));
         assert_eq!(conditions[0].last_transition_time, Some(stored(at(1))));
         assert_eq!(conditions[0].last_update_time, Some(stored(at(3))));
-        set(&mut conditions, AVAILABLE, Truth::True, "Many", "four".to_owned(), at(4));
+        set(&mut conditions, AVAILABLE, ConditionStatus::True, "Many", "four".to_owned(), at(4));
         assert_eq!(conditions[0].last_transition_time, Some(stored(at(4))));
         assert_eq!(conditions.len(), 1);
     }

@@ -17,7 +17,7 @@ impl Limits {
     pub(super) fn of(deployment: &Deployment) -> Self {
         let spec = &deployment.spec;
         let desired = spec.replicas.unwrap_or(1).max(0);
-        if deployment.is_recreated() {
+        if deployment.is_recreate_strategy() {
             return Self { desired, surge: 0, unavailable: 0 };
         }
         let rolling = spec.strategy.rolling_update.clone().unwrap_or_default();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn something_must_be_able_to_move() {
+    fn unavailable_is_one_if_both_limits_are_zero() {
         assert_eq!(limits(3, &rolling(0, 0)), (0, 1));
         assert_eq!(limits(1, &rolling(0, "25%")), (0, 1));
     }

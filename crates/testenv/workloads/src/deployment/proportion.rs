@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounding_leaves_goes_to_the_largest() {
+    fn rounding_remainder_goes_to_the_largest_set() {
         assert_eq!(scaled(11, 0, 10, &[5, 5]), [5, 6]);
         assert_eq!(scaled(9, 0, 10, &[5, 5]), [4, 5]);
     }

@@ -10,7 +10,7 @@ use crate::objects::{Deployment, ReplicaSet};
 /// The revision. On a replica set: the last rollout in which it was the new one. On a deployment:
 /// the last rollout.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Earlier revisions of a replica set that a rollback made the new one again.
+/// Earlier revisions of a replica set that became the new one again by a rollback.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// The desired number of pods when the replica set was last scaled.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn set_that_comes_back_remembers_what_it_was() {
+    fn rollback_records_the_earlier_revision() {
         let mut back = set(Some(1));
         note_newest(&mut back, &Deployment::default(), &[set(Some(2))]);
         assert_eq!(back.annotations()[REVISION_HISTORY], "1");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_the_deployment_are_copied_but_for_its_own() {
+    fn annotations_are_copied_except_those_of_the_deployment_itself() {
         let mut deployment = Deployment::default();
         for key in ["team", REVISION, "kubectl.kubernetes.io/last-applied-configuration"] {
             deployment.annotations_mut().insert(key.to_owned(), "x".to_owned());

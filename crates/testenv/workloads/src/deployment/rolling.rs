@@ -1,10 +1,11 @@
 //! The next step of a rolling update, computed from the sizes of the replica sets alone.
 //!
-//! Two invariants hold after each step, whatever the pods do meanwhile. The sizes add up to at most
-//! the maximum, or to what they were before. And as long as no status overstates, enough pods stay
-//! available. A lowered size removes its pods sooner or later, so of the available pods in a
-//! status, only as many count as the size allows. Until they are gone, these pods count against the
-//! surge; upstream looks at sizes alone, and may exceed the surge for a moment.
+//! Two invariants hold after each step, whatever the pods do meanwhile. First, the sizes add up to
+//! at most the maximum, or to what they were before. Second, enough pods stay available, as long as
+//! no status reports more available pods than there are. After a size is lowered, its status still
+//! counts pods that will be removed; so at most as many available pods count as the size allows.
+//! Until they are gone, these pods count against the surge. Upstream considers only sizes, and may
+//! exceed the surge for a moment.
 
 use super::limits::Limits;
 use crate::objects::ReplicaSet;
@@ -24,7 +25,7 @@ pub(super) struct Size {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Do nothing until a pod changes.
-    Rest,
+    Wait,
     /// Scale the new replica set to this size.
     ScaleNew(i32),
     /// Scale the old replica sets to these sizes, in their order.
@@ -39,7 +40,7 @@ pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
     }
     let sizes = old_sizes(limits, new, old);
     let is_changed = sizes.iter().zip(old).any(|(size, old)| *size != old.replicas);
-    if is_changed { Step::ScaleOld(sizes) } else { Step::Rest }
+    if is_changed { Step::ScaleOld(sizes) } else { Step::Wait }
 }
 
 /// Returns how many pods the old replica sets account for: for each, the larger of its desired and
@@ -116,20 +117,20 @@ mod tests {
         assert_eq!(step(&limits, size(0, 0), &[size(10, 10)]), Step::ScaleNew(3));
         assert_eq!(step(&limits, size(3, 0), &[size(10, 10)]), Step::ScaleOld(vec![8]));
         assert_eq!(step(&limits, size(3, 0), &[size(8, 8)]), Step::ScaleNew(5));
-        assert_eq!(step(&limits, size(5, 0), &[size(8, 8)]), Step::Rest);
+        assert_eq!(step(&limits, size(5, 0), &[size(8, 8)]), Step::Wait);
         assert_eq!(step(&limits, size(5, 2), &[size(8, 8)]), Step::ScaleOld(vec![6]));
     }
 
     #[test]
-    fn status_from_before_a_scale_down_is_not_believed() {
+    fn stale_status_after_a_scale_down_is_not_trusted() {
         // Ten were available before the size became eight.
-        assert_eq!(step(&limits(10, 3, 2), size(5, 0), &[size(8, 10)]), Step::Rest);
+        assert_eq!(step(&limits(10, 3, 2), size(5, 0), &[size(8, 10)]), Step::Wait);
     }
 
     #[test]
     fn pods_that_are_not_gone_yet_count_against_the_surge() {
         let shrinking = Size { replicas: 8, observed: 10, available: 8 };
-        assert_eq!(step(&limits(10, 3, 2), size(3, 0), &[shrinking]), Step::Rest);
+        assert_eq!(step(&limits(10, 3, 2), size(3, 0), &[shrinking]), Step::Wait);
     }
 
     #[test]
@@ -158,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn finished_rollout_rests() {
-        assert_eq!(step(&limits(3, 1, 0), size(3, 3), &[size(0, 0)]), Step::Rest);
+    fn finished_rollout_takes_no_step() {
+        assert_eq!(step(&limits(3, 1, 0), size(3, 3), &[size(0, 0)]), Step::Wait);
     }
 
     /// Runs rollouts in which pods become available one at a time, and statuses lag as far as they
@@ -177,11 +178,11 @@ mod tests {
                 match step(&limits, new, &[old]) {
                     Step::ScaleNew(replicas) => new.replicas = replicas,
                     Step::ScaleOld(sizes) => old.replicas = sizes[0],
-                    Step::Rest if old.observed > old.replicas => {
+                    Step::Wait if old.observed > old.replicas => {
                         old = size(old.replicas, old.counted());
                     }
-                    Step::Rest if new.available < new.replicas => new.available += 1,
-                    Step::Rest => break,
+                    Step::Wait if new.available < new.replicas => new.available += 1,
+                    Step::Wait => break,
                 }
                 assert!(new.replicas + occupied(&[old]) <= limits.total_max(), "{new:?} {old:?}");
                 assert!(new.available + old.counted() >= limits.available_min(), "{new:?} {old:?}");

@@ -1,4 +1,4 @@
-//! One run for one deployment: performs what the pure modules decide.
+//! One run for one deployment: carries out what the pure modules decide.
 //!
 //! Every write names the resource version that it was decided on, and the name of a replica set
 //! follows from its template. So a stale cache leads to a conflict and another run, never to a
@@ -18,7 +18,7 @@ use super::revision::{
 };
 use super::rolling::{Size, Step, new_size, occupied, step};
 use super::sets::Sets;
-use super::status::{counted, deadline_in, is_complete, judge_progress, note_new_set, note_pause};
+use super::status::{counted, deadline_in, is_complete, note_new_set, note_pause, set_progressing};
 use super::template::{is_same, new_replica_set};
 use crate::adoption::controller;
 use crate::objects::{Condition, Deployment, Pod, ReplicaSet};
@@ -64,7 +64,7 @@ impl<'a> Rollout<'a> {
             }
             return self.write_status(false).await;
         }
-        if self.deployment.is_recreated() {
+        if self.deployment.is_recreate_strategy() {
             self.recreate(pods).await?;
         } else {
             self.roll().await?;
@@ -84,7 +84,7 @@ impl<'a> Rollout<'a> {
         let places = self.sets.old_at();
         let old: Vec<Size> = self.sets.old().map(Size::of).collect();
         match step(&self.limits, Size::of(&self.sets.all()[new]), &old) {
-            Step::Rest => self.clean_up_if_complete().await,
+            Step::Wait => self.clean_up_if_complete().await,
             Step::ScaleNew(replicas) => self.resize(new, replicas).await,
             Step::ScaleOld(sizes) => {
                 for (at, (size, old)) in places.into_iter().zip(sizes.into_iter().zip(old)) {
@@ -146,7 +146,7 @@ impl<'a> Rollout<'a> {
             for at in self.sets.old_active_at() {
                 self.resize(at, 0).await?;
             }
-        } else if !self.deployment.is_recreated() {
+        } else if !self.deployment.is_recreate_strategy() {
             let share = |&at: &usize| {
                 let set = &self.sets.all()[at];
                 Share { replicas: set.replicas(), total_max_before: total_max_before(set) }
@@ -168,12 +168,12 @@ impl<'a> Rollout<'a> {
         sized.spec.replicas = Some(replicas);
         note_scale(&mut sized, &self.limits);
         let sized = self.cx.live().update(set, &sized).await?;
-        self.tell_scale(&sized, set.replicas());
+        self.record_scaling(&sized, set.replicas());
         self.sets.replace(at, sized);
         Ok(())
     }
 
-    fn tell_scale(&self, set: &ReplicaSet, before: i32) {
+    fn record_scaling(&self, set: &ReplicaSet, before: i32) {
         let (name, now) = (set.name_any(), set.replicas());
         let direction = match now - before {
             0 => return,
@@ -210,19 +210,25 @@ impl<'a> Rollout<'a> {
         note_scale(&mut set, &self.limits);
         match self.cx.live().create(&set).await {
             Ok(created) => {
-                self.tell_scale(&created, 0);
+                self.record_scaling(&created, 0);
                 self.note_new_set(&created, true);
                 self.sets.add_new(created);
                 Ok(())
             }
-            Err(error) if error.class() == Class::Conflict => self.meet(&set, error).await,
+            Err(error) if error.class() == Class::Conflict => {
+                self.handle_taken_name(&set, error).await
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// Handles a name that is taken: by this very replica set, which the cache does not show yet,
-    /// or by a different one.
-    async fn meet(&mut self, wanted: &ReplicaSet, refused: Error) -> Result<(), Error> {
+    /// Handles a conflict on the name of a new replica set: either the cache does not show this
+    /// replica set yet, or another object has the name.
+    async fn handle_taken_name(
+        &mut self,
+        wanted: &ReplicaSet,
+        refused: Error,
+    ) -> Result<(), Error> {
         let namespace = self.cx.key().namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(namespace, &wanted.name_any());
         let Some(set) = self.cx.live::<ReplicaSet>().get(&key).await? else {
@@ -304,7 +310,7 @@ impl<'a> Rollout<'a> {
         let Self { deployment, sets, now, .. } = &self;
         let mut status = counted(deployment, self.conditions.clone(), sets, *now);
         if is_rollout {
-            judge_progress(deployment, &mut status, sets, *now);
+            set_progressing(deployment, &mut status, sets, *now);
         }
         let again = deadline_in(deployment, &status, *now);
         let mut observed = deployment.clone();

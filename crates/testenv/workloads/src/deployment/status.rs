@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use super::condition::{AVAILABLE, PROGRESSING, Truth, get, reason, remove, renew, set};
+use super::condition::{AVAILABLE, ConditionStatus, PROGRESSING, get, reason, remove, renew, set};
 use super::limits::Limits;
 use super::sets::Sets;
 use crate::clock::until;
@@ -49,16 +49,16 @@ fn with_availability(
     now: Timestamp,
 ) -> Vec<Condition> {
     let (truth, why, message) = if available >= Limits::of(deployment).available_min() {
-        (Truth::True, reason::ENOUGH, "Deployment has minimum availability.")
+        (ConditionStatus::True, reason::ENOUGH, "Deployment has minimum availability.")
     } else {
-        (Truth::False, reason::TOO_FEW, "Deployment does not have minimum availability.")
+        (ConditionStatus::False, reason::TOO_FEW, "Deployment does not have minimum availability.")
     };
     set(&mut conditions, AVAILABLE, truth, why, message.to_owned(), now);
     conditions
 }
 
 /// Sets the `Progressing` condition.
-pub(super) fn judge_progress(
+pub(super) fn set_progressing(
     deployment: &Deployment,
     status: &mut DeploymentStatus,
     sets: &Sets,
@@ -80,13 +80,13 @@ pub(super) fn judge_progress(
         let conditions = &mut conditions;
         if is_complete(deployment, status) {
             let message = format!("{subject} has successfully progressed.");
-            set(conditions, PROGRESSING, Truth::True, reason::COMPLETE, message, now);
+            set(conditions, PROGRESSING, ConditionStatus::True, reason::COMPLETE, message, now);
         } else if is_progress(&deployment.status, status) {
             let message = format!("{subject} is progressing.");
-            renew(conditions, PROGRESSING, Truth::True, reason::UPDATED, message, now);
+            renew(conditions, PROGRESSING, ConditionStatus::True, reason::UPDATED, message, now);
         } else if current.is_some_and(|current| is_out_of_time(&current, deadline, now)) {
             let message = format!("{subject} has timed out progressing.");
-            set(conditions, PROGRESSING, Truth::False, reason::TIMED_OUT, message, now);
+            set(conditions, PROGRESSING, ConditionStatus::False, reason::TIMED_OUT, message, now);
         }
     }
     status.conditions = conditions;
@@ -123,7 +123,7 @@ pub(super) fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition
         (false, true) => (reason::RESUMED, "Deployment is resumed"),
         _ => return,
     };
-    set(conditions, PROGRESSING, Truth::Unknown, why, message.to_owned(), now);
+    set(conditions, PROGRESSING, ConditionStatus::Unknown, why, message.to_owned(), now);
 }
 
 /// Records that the new replica set was created or found.
@@ -139,10 +139,10 @@ pub(super) fn note_new_set(
     }
     if is_created {
         let message = format!("Created new replica set {name:?}");
-        set(conditions, PROGRESSING, Truth::True, reason::CREATED, message, now);
+        set(conditions, PROGRESSING, ConditionStatus::True, reason::CREATED, message, now);
     } else if get(conditions, PROGRESSING).is_none() {
         let message = format!("Found new replica set {name:?}");
-        set(conditions, PROGRESSING, Truth::True, reason::FOUND, message, now);
+        set(conditions, PROGRESSING, ConditionStatus::True, reason::FOUND, message, now);
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         .expect("a replica set")
     }
 
-    fn judged(
+    fn status_at(
         deployment: &Deployment,
         new: ReplicaSet,
         old: &[ReplicaSet],
@@ -235,7 +235,7 @@ mod tests {
         sets.add_new(new);
         let held = deployment.status.conditions.clone();
         let mut status = counted(deployment, held, &sets, at(second));
-        judge_progress(deployment, &mut status, &sets, at(second));
+        set_progressing(deployment, &mut status, &sets, at(second));
         status
     }
 
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn counts_are_those_of_all_sets() {
         let status =
-            judged(&deployment(&json!({})), set_of("new", 2, 1), &[set_of("old", 2, 1)], 0);
+            status_at(&deployment(&json!({})), set_of("new", 2, 1), &[set_of("old", 2, 1)], 0);
         assert_eq!((status.replicas, status.updated_replicas), (Some(4), Some(2)));
         assert_eq!((status.ready_replicas, status.available_replicas), (Some(2), Some(2)));
         assert_eq!((status.unavailable_replicas, status.terminating_replicas), (Some(2), Some(2)));
@@ -259,30 +259,30 @@ mod tests {
 
     #[test]
     fn too_few_pods_are_unavailable() {
-        let status = judged(&deployment(&json!({})), set_of("new", 3, 1), &[], 0);
+        let status = status_at(&deployment(&json!({})), set_of("new", 3, 1), &[], 0);
         assert_eq!(condition(&status, AVAILABLE), ("False".into(), reason::TOO_FEW.into()));
     }
 
     #[test]
     fn rollout_is_complete_when_all_pods_are_new_and_available() {
         let status =
-            judged(&deployment(&json!({})), set_of("new", 3, 3), &[set_of("old", 0, 0)], 0);
+            status_at(&deployment(&json!({})), set_of("new", 3, 3), &[set_of("old", 0, 0)], 0);
         assert_eq!(condition(&status, PROGRESSING), ("True".into(), reason::COMPLETE.into()));
         assert_eq!(status.unavailable_replicas, None);
     }
 
     #[test]
     fn rollout_without_progress_times_out_at_its_deadline() {
-        let begun = judged(&deployment(&json!({})), set_of("new", 1, 0), &[], 100);
+        let begun = status_at(&deployment(&json!({})), set_of("new", 1, 0), &[], 100);
         let held = deployment(&json!(begun));
         assert_eq!(deadline_in(&held, &begun, at(130)), Some(Duration::from_secs(31)));
-        let waiting = judged(&held, set_of("new", 1, 0), &[], 159);
+        let waiting = status_at(&held, set_of("new", 1, 0), &[], 159);
         assert_eq!(condition(&waiting, PROGRESSING), ("True".into(), reason::UPDATED.into()));
-        let late = judged(&held, set_of("new", 1, 0), &[], 160);
+        let late = status_at(&held, set_of("new", 1, 0), &[], 160);
         assert_eq!(condition(&late, PROGRESSING), ("False".into(), reason::TIMED_OUT.into()));
         assert_eq!(deadline_in(&held, &late, at(160)), None);
         // Late is better than never.
-        let moved = judged(&deployment(&json!(late)), set_of("new", 2, 1), &[], 500);
+        let moved = status_at(&deployment(&json!(late)), set_of("new", 2, 1), &[], 500);
         assert_eq!(condition(&moved, PROGRESSING), ("True".into(), reason::UPDATED.into()));
     }
 

@@ -10,7 +10,7 @@ use windlass_reconciler::{OwnershipError, owner_reference};
 
 use crate::objects::{Deployment, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
-/// The label that tells the pods of one template from those of another.
+/// The label that distinguishes the pods of different templates.
 pub(crate) const HASH_LABEL: &str = "pod-template-hash";
 
 /// Without vowels and the digits that resemble them, so that no name contains a word.

@@ -17,7 +17,7 @@ use crate::objects::{
 };
 use crate::pod::{is_deleted, is_ready};
 
-/// How long a pod with a granted eviction counts as gone although it was not deleted yet. As
+/// How long a pod whose eviction was allowed counts as gone, even if it has not been deleted. As
 /// upstream.
 const DELETION_TIMEOUT_SECONDS: i32 = 120;
 
@@ -56,7 +56,7 @@ pub(super) fn wanted(
 }
 
 /// Returns the new status, and after which time to recompute it.
-pub(super) fn judged(
+pub(super) fn status_of(
     budget: &DisruptionBudget,
     pods: &[Arc<Pod>],
     wanted: Wanted,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_what_controllers_want_and_rounded_up() {
+    fn percentages_are_of_the_scale_and_rounded_up() {
         assert_eq!(wanted_of(&json!({"minAvailable": 2}), 3, 7), (3, 2));
         assert_eq!(wanted_of(&json!({"minAvailable": "50%"}), 3, 7), (7, 4));
         assert_eq!(wanted_of(&json!({"maxUnavailable": 2}), 3, 7), (7, 5));
@@ -177,18 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn number_of_pods_alone_asks_no_controller() {
+    fn absolute_number_needs_no_controller() {
         let spec = budget(&json!({"minAvailable": 1}), &json!({})).spec;
         let asked = wanted(&spec, 1, || Err(Error::msg("nobody knows")));
         assert_eq!(asked.expect("it is not asked").expected, 1);
     }
 
     #[test]
-    fn healthy_pods_beyond_the_wanted_ones_may_go() {
+    fn healthy_pods_beyond_the_wanted_number_may_be_evicted() {
         let budget = budget(&json!({"minAvailable": 2}), &json!({}));
         let pods = [pod("a", true), pod("b", true), pod("c", true), pod("d", false)];
         let wanted = Wanted { expected: 4, healthy: 2 };
-        let (status, again) = judged(&budget, &pods, wanted, NOW);
+        let (status, again) = status_of(&budget, &pods, wanted, NOW);
         assert_eq!((status.current_healthy, status.disruptions_allowed), (Some(3), Some(1)));
         assert_eq!((status.observed_generation, again), (Some(2), None));
         assert_eq!(status.conditions[0].reason.as_deref(), Some("SufficientPods"));
@@ -201,12 +201,12 @@ mod tests {
         let budget = budget(&json!({"minAvailable": 1}), &status);
         let pods = [pod("a", true), pod("b", true)];
         let wanted = Wanted { expected: 2, healthy: 1 };
-        let (status, again) = judged(&budget, &pods, wanted, NOW);
+        let (status, again) = status_of(&budget, &pods, wanted, NOW);
         assert_eq!((status.current_healthy, status.disruptions_allowed), (Some(1), Some(0)));
         assert_eq!(status.disrupted_pods.keys().collect::<Vec<_>>(), ["a"]);
         assert_eq!(again, Some(Duration::from_mins(2)));
         let later = NOW + Duration::from_mins(2);
-        let (status, again) = judged(&budget, &pods, wanted, later);
+        let (status, again) = status_of(&budget, &pods, wanted, later);
         assert_eq!((status.disruptions_allowed, again), (Some(1), None));
         assert!(status.disrupted_pods.is_empty());
     }
@@ -215,12 +215,12 @@ mod tests {
     fn time_of_a_condition_moves_only_with_its_status() {
         let mut budget = budget(&json!({"minAvailable": 1}), &json!({}));
         let wanted = Wanted { expected: 1, healthy: 1 };
-        budget.status = judged(&budget, &[], wanted, NOW).0;
+        budget.status = status_of(&budget, &[], wanted, NOW).0;
         let later = NOW + Duration::from_mins(1);
-        let status = judged(&budget, &[pod("a", true)], wanted, later).0;
+        let status = status_of(&budget, &[pod("a", true)], wanted, later).0;
         assert_eq!(status.conditions, budget.status.conditions);
         let wanted = Wanted { expected: 1, healthy: 0 };
-        let status = judged(&budget, &[pod("a", true)], wanted, later).0;
+        let status = status_of(&budget, &[pod("a", true)], wanted, later).0;
         assert_eq!(status.conditions[0].last_transition_time, Some(stored(later)));
     }
 }

@@ -7,7 +7,7 @@ use crate::objects::{Conditions, Endpoint, EndpointPort, Node, Pod, Service};
 use crate::pod::{is_deleted, is_finished, is_ready};
 
 /// Returns whether the pod has an address and has not ended.
-pub(super) fn has_place(pod: &Pod) -> bool {
+pub(super) fn is_published(pod: &Pod) -> bool {
     !is_finished(pod) && !pod.status.pod_ips.is_empty()
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_says_who_and_where_it_is() {
+    fn endpoint_has_addresses_hostname_node_and_zone() {
         let labels = json!({"topology.kubernetes.io/zone": "z"});
         let node = json!({"metadata": {"name": "a", "labels": labels}});
         let node: Node = serde_json::from_value(node).expect("a node");

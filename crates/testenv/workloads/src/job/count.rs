@@ -1,15 +1,16 @@
 //! Counts every finished pod exactly once.
 //!
-//! Two steps, with a status write between them. [`note`] adds the uids of finished pods to the
-//! status, and returns the pods to release. [`settle`] counts those that have lost their finalizer.
-//! A run that stops anywhere leaves a status from which the next one continues.
+//! This takes two steps, with a status write between them. [`note`] adds the uids of
+//! finished pods to the status, and returns the pods whose finalizer can be removed.
+//! [`count_released`] counts the pods that have lost their finalizer. Wherever a run fails, the
+//! next one continues from the status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::pods::{index, is_failed, is_tracked};
 use super::tally::{count, done_before};
-use super::verdict::Verdict;
+use super::verdict::JobEnd;
 use crate::objects::{Job, JobStatus, Pod};
 use crate::pod::{SUCCEEDED, phase};
 
@@ -22,7 +23,7 @@ pub(super) fn note(
     job: &Job,
     status: &mut JobStatus,
     pods: &[Arc<Pod>],
-    verdict: Option<&Verdict>,
+    verdict: Option<&JobEnd>,
 ) -> Vec<Arc<Pod>> {
     let mut done = done_before(job);
     let mut released = Vec::new();
@@ -57,7 +58,7 @@ pub(super) fn note(
 }
 
 /// Counts the recorded pods that no longer have the finalizer.
-pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
+pub(super) fn count_released(status: &mut JobStatus, held: &BTreeSet<String>) {
     let noted = status.uncounted_terminated_pods.get_or_insert_default();
     let counted = |uids: &mut Vec<String>| {
         let before = uids.len();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_ended_are_noted_and_counted_when_they_are_let_go() {
+    fn finished_pods_are_counted_after_losing_their_finalizer() {
         let job = job(&json!({}));
         let pods =
             [pod("good", "Succeeded", 0), pod("bad", "Failed", 0), pod("busy", "Running", 0)];
@@ -129,9 +130,9 @@ mod tests {
         assert_eq!(names(&released), ["good", "bad"]);
         assert_eq!((status.succeeded, is_settled(&status)), (None, false));
         // Only one finalizer could be removed.
-        settle(&mut status, &BTreeSet::from(["bad".to_owned()]));
+        count_released(&mut status, &BTreeSet::from(["bad".to_owned()]));
         assert_eq!((status.succeeded, status.failed, is_settled(&status)), (Some(1), None, false));
-        settle(&mut status, &BTreeSet::new());
+        count_released(&mut status, &BTreeSet::new());
         assert_eq!(
             (status.succeeded, status.failed, is_settled(&status)),
             (Some(1), Some(1), true)
@@ -143,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_when_a_job_fails_has_failed_too() {
+    fn running_pods_of_a_failed_job_count_as_failed() {
         let verdict =
-            |is_success| Verdict { is_success, reason: String::new(), message: String::new() };
+            |is_success| JobEnd { is_success, reason: String::new(), message: String::new() };
         let pods = [pod("busy", "Running", 0)];
         let mut status = JobStatus::default();
         assert_eq!(note(&job(&json!({})), &mut status, &pods, Some(&verdict(true))).len(), 1);
@@ -161,7 +162,7 @@ mod tests {
         let mut status = JobStatus::default();
         assert_eq!(note(&job, &mut status, &pods, None).len(), 3);
         assert_eq!(status.completed_indexes.as_deref(), Some("0,2"));
-        settle(&mut status, &BTreeSet::new());
+        count_released(&mut status, &BTreeSet::new());
         assert_eq!(status.succeeded, Some(2));
     }
 }

@@ -17,35 +17,35 @@ const BURST: usize = 500;
 
 /// What to do about the number of pods.
 #[derive(Clone, Debug)]
-pub(super) enum Demand {
+pub(super) enum PodChange {
     /// The number is right.
-    Met,
-    /// These are surplus. They do not count as failed.
-    Less(Vec<Arc<Pod>>),
-    /// As many as there are entries are missing; for an indexed job, one for each of these indexes.
-    More(Vec<Option<i32>>),
-    /// Some are missing, but the last ones failed, so new ones have to wait this long.
-    Later(Duration),
+    Unchanged,
+    /// Surplus pods to delete. They do not count as failed.
+    Delete(Vec<Arc<Pod>>),
+    /// Pods to create, one per entry; for an indexed job, the entry is the index of the pod.
+    Create(Vec<Option<i32>>),
+    /// Pods are missing, but earlier ones failed: wait this long before creating new ones.
+    Wait(Duration),
 }
 
-pub(super) fn of(job: &Job, tally: &Tally, backoff: Backoff, now: Timestamp) -> Demand {
+pub(super) fn of(job: &Job, tally: &Tally, backoff: Backoff, now: Timestamp) -> PodChange {
     let active = count(tally.active.len());
     let wanted = wanted(job, tally);
     let excess = usize::try_from(active - wanted).unwrap_or(0);
     let surplus = surplus(job, &tally.active, excess);
     if !surplus.is_empty() {
-        return Demand::Less(surplus);
+        return PodChange::Delete(surplus);
     }
     let held = if job.waits_for_end() { count(tally.terminating.len()) } else { 0 };
     let missing = usize::try_from(wanted - active - held).unwrap_or(0);
     if missing == 0 {
-        return Demand::Met;
+        return PodChange::Unchanged;
     }
     let left = backoff.left(now);
     if !left.is_zero() {
-        return Demand::Later(left);
+        return PodChange::Wait(left);
     }
-    Demand::More(new_pods(job, tally, missing.min(BURST)))
+    PodChange::Create(new_pods(job, tally, missing.min(BURST)))
 }
 
 /// Returns how many pods should be active.
@@ -131,21 +131,21 @@ mod tests {
     fn demand(job: &Job, tally: &Tally) -> String {
         let now = "2026-01-01T00:00:00Z".parse().expect("a time");
         match of(job, tally, Backoff::default(), now) {
-            Demand::Met => "0".to_owned(),
-            Demand::Less(pods) => {
+            PodChange::Unchanged => "0".to_owned(),
+            PodChange::Delete(pods) => {
                 let names: Vec<String> = pods.iter().map(|pod| pod.name_any()).collect();
                 format!("-{}", names.join("-"))
             }
-            Demand::More(new) => match new.iter().flatten().count() {
+            PodChange::Create(new) => match new.iter().flatten().count() {
                 0 => format!("+{}", new.len()),
                 _ => format!("+{:?}", new.into_iter().flatten().collect::<Vec<_>>()),
             },
-            Demand::Later(wait) => format!("in {wait:?}"),
+            PodChange::Wait(wait) => format!("in {wait:?}"),
         }
     }
 
     #[test]
-    fn pods_are_as_many_as_may_run_and_are_left() {
+    fn pods_are_limited_by_parallelism_and_remaining_completions() {
         let job = job(&json!({"completions": 5, "parallelism": 2}));
         let tally =
             |active, succeeded| Tally { active: pods(active), succeeded, ..Tally::default() };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_free_indexes_come_and_doubled_ones_go() {
+    fn lowest_free_indexes_are_created_and_duplicates_deleted() {
         let job = job(&json!({
             "completionMode": "Indexed", "completions": 6, "parallelism": 3,
         }));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_that_ends_holds_its_place_if_the_job_waits_for_it() {
+    fn terminating_pod_is_counted_if_the_job_waits_for_its_end() {
         let tally = Tally { terminating: pods(1), ..Tally::default() };
         let patient = json!({"completions": 1, "podReplacementPolicy": "Failed"});
         assert_eq!(demand(&job(&patient), &tally), "0");

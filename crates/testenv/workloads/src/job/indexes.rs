@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A set of numbers as sorted intervals that do not touch, so that its size does not depend on how
-/// far they reach.
+/// A set of numbers, stored as sorted intervals that do not touch. Its size depends on the number
+/// of intervals, not on their length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i32, i32)>);
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_that_of_upstream() {
+    fn text_format_is_that_of_upstream() {
         for text in ["", "0", "0,1", "0-2", "0,2-5,7", "3,4,6"] {
             assert_eq!(Indexes::parse(text, 100).to_string(), text);
         }

@@ -73,7 +73,7 @@ pub(super) fn new_pod(job: &Job, index: Option<i32>) -> Result<Pod, Error> {
         pod.metadata.generate_name = Some(prefix(&job.metadata, index));
         for containers in ["initContainers", "containers"] {
             for container in pod.spec[containers].as_array_mut().into_iter().flatten() {
-                tell_index(container);
+                set_index_variable(container);
             }
         }
     }
@@ -89,7 +89,7 @@ fn prefix(job: &ObjectMeta, index: i32) -> String {
 }
 
 /// Sets the variable with the index, unless the container has one of that name.
-fn tell_index(container: &mut Value) {
+fn set_index_variable(container: &mut Value) {
     const NAME: &str = "JOB_COMPLETION_INDEX";
     let mut variables = container["env"].as_array().cloned().unwrap_or_default();
     if variables.iter().all(|variable| variable["name"] != NAME) {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_of_an_index_knows_it() {
+    fn pod_with_an_index_has_annotation_label_and_variable() {
         let pod = new_pod(&job("sum"), Some(2)).expect("a pod");
         assert!(is_tracked(&pod));
         assert_eq!(pod.metadata.generate_name.as_deref(), Some("sum-2-"));

@@ -1,4 +1,4 @@
-//! One run for one job: performs what the pure modules decide.
+//! One run for one job: carries out what the pure modules decide.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use windlass_reconciler::{Action, Error, RunContext};
 
 use super::backoff::Backoff;
 use super::condition::{self, SUSPENDED};
-use super::count::{is_settled, non_zero, note, settle};
-use super::demand::{self, Demand};
+use super::count::{count_released, is_settled, non_zero, note};
+use super::demand::{self, PodChange};
 use super::pods::{is_tracked, new_pod, untrack};
 use super::tally::{Tally, count, sort};
-use super::verdict::{self, Verdict, deadline_in, success};
+use super::verdict::{self, JobEnd, deadline_in, success};
 use crate::clock::stored;
 use crate::objects::{Job, JobStatus, Pod};
 use crate::pod::is_ready;
@@ -29,8 +29,8 @@ pub(super) struct Run<'a> {
     now: Timestamp,
     /// The status to write.
     status: JobStatus,
-    /// When to run again.
-    again: Option<Duration>,
+    /// When to run next.
+    requeue_after: Option<Duration>,
 }
 
 /// The number of pods after the run has created and deleted some.
@@ -49,7 +49,15 @@ impl<'a> Run<'a> {
         now: Timestamp,
     ) -> Self {
         sort(job, &mut pods);
-        Self { cx, job: job.clone(), pods, backoff, now, status: job.status.clone(), again: None }
+        Self {
+            cx,
+            job: job.clone(),
+            pods,
+            backoff,
+            now,
+            status: job.status.clone(),
+            requeue_after: None,
+        }
     }
 
     /// Creates and deletes pods, counts the finished ones, and writes the resulting status. Returns
@@ -59,7 +67,7 @@ impl<'a> Run<'a> {
         if self.status.start_time.is_none() && !self.job.is_suspended() {
             self.status.start_time = Some(stored(self.now));
         }
-        self.warn_of_what_is_missing();
+        self.warn_of_unsupported_fields();
         self.backoff = self.backoff.after(&tally.newly_succeeded, &tally.newly_failed);
         let started = self.status.start_time.as_ref();
         let mut verdict = verdict::of(&self.job, started, &tally, &self.pods, self.now);
@@ -76,7 +84,7 @@ impl<'a> Run<'a> {
                 self.delete(pod, &mut counts).await?;
             }
         } else {
-            self.again = deadline_in(&self.job, started, self.now);
+            self.requeue_after = deadline_in(&self.job, started, self.now);
             self.manage(&tally, &mut counts).await?;
             verdict = success(&self.job, tally.succeeded, counts.active);
             if verdict.is_none() && self.job.metadata.deletion_timestamp.is_none() {
@@ -86,8 +94,8 @@ impl<'a> Run<'a> {
         self.status.active = non_zero(counts.active);
         self.status.ready = Some(counts.ready);
         self.status.terminating = Some(counts.terminating);
-        self.account(verdict.as_ref()).await?;
-        Ok((self.backoff, self.again.map_or(Action::Done, Action::RequeueAfter)))
+        self.count_finished(verdict.as_ref()).await?;
+        Ok((self.backoff, self.requeue_after.map_or(Action::Done, Action::RequeueAfter)))
     }
 
     /// Creates or deletes pods to reach the wanted number.
@@ -96,9 +104,11 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         match demand::of(&self.job, tally, self.backoff, self.now) {
-            Demand::Met => {}
-            Demand::Later(wait) => self.again = self.again.into_iter().chain([wait]).min(),
-            Demand::Less(pods) => {
+            PodChange::Unchanged => {}
+            PodChange::Wait(wait) => {
+                self.requeue_after = self.requeue_after.into_iter().chain([wait]).min()
+            }
+            PodChange::Delete(pods) => {
                 // A newer version of the job may want more.
                 self.cx.confirm(&self.job).await?;
                 for pod in pods {
@@ -107,7 +117,7 @@ impl<'a> Run<'a> {
                     self.delete(&pod, counts).await?;
                 }
             }
-            Demand::More(new) => {
+            PodChange::Create(new) => {
                 for index in new {
                     let pod = self.cx.live().create(&new_pod(&self.job, index)?).await?;
                     counts.active += 1;
@@ -148,10 +158,10 @@ impl<'a> Run<'a> {
     }
 
     /// Counts the finished pods, and ends the job if it is over and all are counted.
-    async fn account(&mut self, verdict: Option<&Verdict>) -> Result<(), Error> {
+    async fn count_finished(&mut self, verdict: Option<&JobEnd>) -> Result<(), Error> {
         let held = self.pods.iter().filter(|pod| is_tracked(pod));
         let mut held: BTreeSet<String> = held.filter_map(|pod| pod.metadata.uid.clone()).collect();
-        settle(&mut self.status, &held);
+        count_released(&mut self.status, &held);
         let released = note(&self.job, &mut self.status, &self.pods, verdict);
         if let Some(verdict) = verdict {
             let (interim, _) = verdict.conditions();
@@ -162,8 +172,8 @@ impl<'a> Run<'a> {
             untrack(self.cx, pod).await?;
             held.remove(pod.metadata.uid.as_deref().unwrap_or_default());
         }
-        settle(&mut self.status, &held);
-        // Those beyond the bound of one run are counted by the next.
+        count_released(&mut self.status, &held);
+        // Pods beyond the limit of one run are counted by the next run.
         if let Some(verdict) = verdict.filter(|_| held.is_empty()) {
             self.finish(verdict);
         }
@@ -171,7 +181,7 @@ impl<'a> Run<'a> {
     }
 
     /// Sets the final condition, unless pods still run or have to be counted.
-    fn finish(&mut self, verdict: &Verdict) {
+    fn finish(&mut self, verdict: &JobEnd) {
         if !is_settled(&self.status) || self.status.terminating.unwrap_or(0) > 0 {
             return;
         }
@@ -186,8 +196,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn set_verdict(&mut self, kind: &str, verdict: &Verdict) {
-        let Verdict { reason, message, .. } = verdict;
+    fn set_verdict(&mut self, kind: &str, verdict: &JobEnd) {
+        let JobEnd { reason, message, .. } = verdict;
         condition::set(&mut self.status.conditions, kind, true, reason, message, self.now);
     }
 
@@ -199,7 +209,7 @@ impl<'a> Run<'a> {
     }
 
     /// Warns once about unsupported fields of the job.
-    fn warn_of_what_is_missing(&self) {
+    fn warn_of_unsupported_fields(&self) {
         if self.job.status.start_time.is_some() || self.status.start_time.is_none() {
             return;
         }

@@ -20,13 +20,13 @@ pub(super) const FAILURE_TARGET: &str = "FailureTarget";
 
 /// How a job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct JobEnd {
     pub(super) is_success: bool,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Verdict {
+impl JobEnd {
     fn failure(reason: &str, message: &str) -> Self {
         Self { is_success: false, reason: reason.to_owned(), message: message.to_owned() }
     }
@@ -49,29 +49,29 @@ pub(super) fn of(
     tally: &Tally,
     pods: &[Arc<Pod>],
     now: Timestamp,
-) -> Option<Verdict> {
+) -> Option<JobEnd> {
     if let Some(condition) = job.condition(SUCCESS_CRITERIA_MET) {
-        return Some(Verdict::noted(condition, true));
+        return Some(JobEnd::noted(condition, true));
     }
     if let Some(condition) = job.condition(FAILURE_TARGET) {
-        return Some(Verdict::noted(condition, false));
+        return Some(JobEnd::noted(condition, false));
     }
     if tally.failed > job.backoff_limit() || has_restarted_too_often(job, pods) {
         let message = "Job has reached the specified backoff limit";
-        return Some(Verdict::failure("BackoffLimitExceeded", message));
+        return Some(JobEnd::failure("BackoffLimitExceeded", message));
     }
     if deadline_in(job, started, now).is_some_and(|left| left.is_zero()) {
         let message = "Job was active longer than specified deadline";
-        return Some(Verdict::failure("DeadlineExceeded", message));
+        return Some(JobEnd::failure("DeadlineExceeded", message));
     }
     None
 }
 
 /// Returns success if enough pods have succeeded and none runs any more.
-pub(super) fn success(job: &Job, succeeded: i32, active: i32) -> Option<Verdict> {
+pub(super) fn success(job: &Job, succeeded: i32, active: i32) -> Option<JobEnd> {
     // Without `completions`, one success is enough.
     let wanted = job.spec.completions.unwrap_or(1);
-    (succeeded >= wanted && active == 0).then(|| Verdict {
+    (succeeded >= wanted && active == 0).then(|| JobEnd {
         is_success: true,
         reason: "CompletionsReached".to_owned(),
         message: "Reached expected number of succeeded pods".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_stays_decided() {
+    fn recorded_outcome_is_kept() {
         let condition = |kind: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "Because"}]});
         for kind in [SUCCESS_CRITERIA_MET, FAILURE_TARGET] {
             let decided = job(&json!({}), &condition(kind));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::Pace;
+use super::PodDelays;
 use crate::objects::Pod;
 use crate::pod::{PENDING, RUNNING, node, phase};
 
@@ -29,7 +29,7 @@ const RESTART_LONGEST: Duration = Duration::from_mins(5);
 
 /// The next change of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextChange {
     /// Its containers start.
     Start,
     /// They end.
@@ -39,12 +39,12 @@ pub(super) enum Next {
 }
 
 /// Returns the next change and the delay before it; `None` if there is none.
-pub(super) fn next(pod: &Pod, pace: Pace) -> Option<(Next, Duration)> {
+pub(super) fn next(pod: &Pod, delays: PodDelays) -> Option<(NextChange, Duration)> {
     node(pod)?;
     match phase(pod) {
-        PENDING => Some((Next::Start, pace.start_delay)),
-        RUNNING if is_waiting(pod) => Some((Next::Restart, restart_wait(pod))),
-        RUNNING => run_time(pod, pace).map(|time| (Next::End, time)),
+        PENDING => Some((NextChange::Start, delays.start_delay)),
+        RUNNING if is_waiting(pod) => Some((NextChange::Restart, restart_wait(pod))),
+        RUNNING => run_time(pod, delays).map(|time| (NextChange::End, time)),
         _ => None,
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn restarts(pod: &Pod) -> u32 {
 }
 
 /// Returns how long the pod runs; `None` if it does not end.
-fn run_time(pod: &Pod, pace: Pace) -> Option<Duration> {
+fn run_time(pod: &Pod, delays: PodDelays) -> Option<Duration> {
     let annotations = pod.annotations();
     let is_ending = pod.spec["restartPolicy"].as_str().is_some_and(|policy| policy != "Always");
     if !is_ending && !annotations.contains_key(EXIT_CODE) {
@@ -88,8 +88,8 @@ fn run_time(pod: &Pod, pace: Pace) -> Option<Duration> {
     }
     match annotations.get(RUN_SECONDS).map(String::as_str) {
         Some("forever") => None,
-        Some(seconds) => seconds.parse().ok().map(Duration::from_secs).or(Some(pace.run_time)),
-        None => Some(pace.run_time),
+        Some(seconds) => seconds.parse().ok().map(Duration::from_secs).or(Some(delays.run_time)),
+        None => Some(delays.run_time),
     }
 }
 
@@ -108,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    const PACE: Pace =
-        Pace { start_delay: Duration::from_millis(1), run_time: Duration::from_millis(2) };
+    const PACE: PodDelays =
+        PodDelays { start_delay: Duration::from_millis(1), run_time: Duration::from_millis(2) };
 
     fn pod(policy: &str, status: &Value, annotations: &Value) -> Pod {
         serde_json::from_value(json!({
@@ -120,24 +120,24 @@ mod tests {
         .expect("a pod")
     }
 
-    fn runs(policy: &str, annotations: &Value) -> Option<(Next, Duration)> {
+    fn runs(policy: &str, annotations: &Value) -> Option<(NextChange, Duration)> {
         next(&pod(policy, &json!({"phase": "Running"}), annotations), PACE)
     }
 
     #[test]
     fn pods_start_on_nodes_only() {
         let mut waiting = pod("Always", &json!({}), &json!({}));
-        assert_eq!(next(&waiting, PACE), Some((Next::Start, PACE.start_delay)));
+        assert_eq!(next(&waiting, PACE), Some((NextChange::Start, PACE.start_delay)));
         waiting.spec = json!({});
         assert_eq!(next(&waiting, PACE), None);
         assert_eq!(next(&pod("Never", &json!({"phase": "Failed"}), &json!({})), PACE), None);
     }
 
     #[test]
-    fn pods_end_that_are_not_to_run_for_ever() {
-        let end = |seconds| Some((Next::End, Duration::from_secs(seconds)));
+    fn pods_end_depending_on_policy_and_annotations() {
+        let end = |seconds| Some((NextChange::End, Duration::from_secs(seconds)));
         assert_eq!(runs("Always", &json!({})), None);
-        assert_eq!(runs("Never", &json!({})), Some((Next::End, PACE.run_time)));
+        assert_eq!(runs("Never", &json!({})), Some((NextChange::End, PACE.run_time)));
         assert_eq!(runs("OnFailure", &json!({RUN_SECONDS: "7"})), end(7));
         assert_eq!(runs("Never", &json!({RUN_SECONDS: "forever"})), None);
         assert_eq!(runs("Always", &json!({EXIT_CODE: "1", RUN_SECONDS: "3"})), end(3));
@@ -152,9 +152,9 @@ mod tests {
             ]});
             next(&pod("OnFailure", &status, &json!({})), PACE)
         };
-        assert_eq!(waiting(0), Some((Next::Restart, RESTART_FIRST)));
-        assert_eq!(waiting(1), Some((Next::Restart, Duration::from_secs(20))));
-        assert_eq!(waiting(1000), Some((Next::Restart, RESTART_LONGEST)));
+        assert_eq!(waiting(0), Some((NextChange::Restart, RESTART_FIRST)));
+        assert_eq!(waiting(1), Some((NextChange::Restart, Duration::from_secs(20))));
+        assert_eq!(waiting(1000), Some((NextChange::Restart, RESTART_LONGEST)));
     }
 
     #[test]

@@ -87,7 +87,7 @@ mod tests {
     use crate::pod::is_ready;
 
     #[test]
-    fn running_pod_is_ready_and_keeps_what_others_said() {
+    fn running_pod_is_ready_and_keeps_foreign_conditions() {
         let mut pod: Pod = serde_json::from_value(json!({
             "metadata": {}, "spec": {"containers": [{"name": "web", "image": "web:1"}]},
             "status": {"phase": "Pending", "conditions": [

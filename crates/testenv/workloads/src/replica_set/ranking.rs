@@ -37,18 +37,18 @@ struct Rank {
     deletion_cost: i32,
     siblings_on_node: Reverse<usize>,
     /// Among ready pods, one without a time goes first.
-    ready_since: Reverse<Latest>,
+    ready_since: Reverse<TimeOrLatest>,
     restarts: Reverse<i64>,
-    created: Reverse<Latest>,
+    created: Reverse<TimeOrLatest>,
     /// Makes the order independent of that of the cache.
     name: String,
 }
 
 /// A time; a missing one is later than all others.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Latest(Timestamp);
+struct TimeOrLatest(Timestamp);
 
-impl Latest {
+impl TimeOrLatest {
     fn of(time: Option<Timestamp>) -> Self {
         Self(time.unwrap_or(Timestamp::MAX))
     }
@@ -69,9 +69,9 @@ impl Rank {
             is_ready: ready,
             deletion_cost: deletion_cost(pod),
             siblings_on_node: Reverse(siblings),
-            ready_since: Reverse(Latest::of(ready_since)),
+            ready_since: Reverse(TimeOrLatest::of(ready_since)),
             restarts: Reverse(restarts(pod)),
-            created: Reverse(Latest::of(
+            created: Reverse(TimeOrLatest::of(
                 pod.metadata.creation_timestamp.as_ref().map(|time| time.0),
             )),
             name: pod.name_any(),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_serve_nobody_go_before_those_that_do() {
+    fn less_useful_pods_are_deleted_first() {
         let pending = json!({"metadata": {}, "spec": {"containers": [], "nodeName": "a"}, "status": {"phase": "Pending"}});
         let running = json!({"metadata": {}, "spec": {"containers": [], "nodeName": "a"}, "status": {"phase": "Running"}});
         let unknown = json!({"metadata": {}, "spec": {"containers": [], "nodeName": "a"}, "status": {"phase": "Unknown"}});
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_with_more_siblings_give_first() {
+    fn pods_on_nodes_with_more_siblings_are_deleted_first() {
         let pods = vec![
             pod("alone", &ready("b", 9)),
             pod("doubled-old", &ready("a", 1)),

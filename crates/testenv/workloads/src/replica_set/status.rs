@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_what_they_are() {
+    fn pods_are_counted_by_state() {
         let labels = json!({"labels": {"app": "web", "more": "yes"}});
         let pods = [
             pod(json!({"metadata": labels, "status": ready("2026-01-01T00:00:00Z")})),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::objects::{Node, Pod};
 
-pub(super) fn is_attracted(pod: &Pod, node: &Node) -> bool {
+pub(super) fn matches_affinity(pod: &Pod, node: &Node) -> bool {
     let wanted = pod.spec["nodeSelector"].as_object().into_iter().flatten();
     let has = |(key, value): (&String, &Value)| {
         node.labels().get(key).is_some_and(|label| *value == **label)
@@ -71,7 +71,7 @@ mod tests {
 
     fn fits(spec: &Value) -> bool {
         let pod = json!({"metadata": {}, "spec": spec});
-        is_attracted(&serde_json::from_value(pod).expect("a pod"), &node())
+        matches_affinity(&serde_json::from_value(pod).expect("a pod"), &node())
     }
 
     fn required(terms: &Value) -> Value {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_term_has_to_match_with_all_it_says() {
+    fn all_requirements_of_one_term_must_match() {
         let expression = |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
         let term = |expressions: &[Value]| json!({"matchExpressions": expressions});
         let (good, bad) =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::affinity::is_attracted;
+use super::affinity::matches_affinity;
 use crate::objects::{Node, Pod, Taint};
 
 /// The taint that a cordoned node also has.
@@ -27,7 +27,7 @@ pub(super) fn choose(
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let mut fitting = Vec::new();
     for node in nodes {
-        match obstacle(pod, node) {
+        match mismatch_reason(pod, node) {
             None => fitting.push(node.name_any()),
             Some(reason) => *reasons.entry(reason).or_default() += 1,
         }
@@ -36,11 +36,11 @@ pub(super) fn choose(
     let least = fitting
         .into_iter()
         .min_by(|one, two| (pods_on(one), one.as_str()).cmp(&(pods_on(two), two.as_str())));
-    least.ok_or_else(|| complaint(nodes.len(), &reasons))
+    least.ok_or_else(|| unschedulable_message(nodes.len(), &reasons))
 }
 
 /// Returns why the pod does not fit on the node, checking in kube-scheduler's order.
-fn obstacle(pod: &Pod, node: &Node) -> Option<&'static str> {
+fn mismatch_reason(pod: &Pod, node: &Node) -> Option<&'static str> {
     let cordon = Taint {
         key: UNSCHEDULABLE.to_owned(),
         effect: "NoSchedule".to_owned(),
@@ -53,7 +53,7 @@ fn obstacle(pod: &Pod, node: &Node) -> Option<&'static str> {
     if node.spec.taints.iter().filter(keeps_away).any(|taint| !is_tolerated(pod, taint)) {
         return Some("node(s) had untolerated taint(s)");
     }
-    if !is_attracted(pod, node) {
+    if !matches_affinity(pod, node) {
         return Some("node(s) didn't match Pod's node affinity/selector");
     }
     None
@@ -77,7 +77,7 @@ fn is_tolerated(pod: &Pod, taint: &Taint) -> bool {
 }
 
 /// Returns kube-scheduler's message when no node fits.
-fn complaint(total: usize, reasons: &BTreeMap<&str, usize>) -> String {
+fn unschedulable_message(total: usize, reasons: &BTreeMap<&str, usize>) -> String {
     if total == 0 {
         return "no nodes available to schedule pods".to_owned();
     }

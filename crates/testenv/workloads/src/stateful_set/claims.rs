@@ -41,8 +41,8 @@ pub(super) fn claims_of(set: &StatefulSet, ordinal: i32) -> Result<Vec<Claim>, E
     set.spec.volume_claim_templates.iter().map(claim).collect()
 }
 
-/// Returns the owners that the claim should have; `None` if it has them already, or is not ours to
-/// change.
+/// Returns the owners that the claim should have; `None` if it has them already, or if this
+/// controller must not change it.
 ///
 /// # Errors
 /// If the set or the pod was not read from a server.
@@ -76,8 +76,8 @@ pub(super) fn owners_of(
     Ok((owners != present).then_some(owners))
 }
 
-/// Returns whether the claim will be deleted with an earlier pod of this name: a new pod waits for
-/// that.
+/// Returns whether the claim will be deleted together with an earlier pod of this name. A new pod
+/// has to wait for that.
 pub(super) fn is_left_over(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
     let mut owners = claim.owner_references().iter();
     set.spec.persistent_volume_claim_retention_policy.deletes_when_scaled()
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_belongs_to_whom_it_goes_with() {
+    fn owner_of_a_claim_follows_from_the_retention_policy() {
         let free = claims_of(&set("Retain", "Retain"), 1).expect("claims").remove(0);
         let owners = |set: &StatefulSet, claim: &Claim, is_surplus| {
             kinds(owners_of(claim, set, &pod(), is_surplus).expect("owners"))

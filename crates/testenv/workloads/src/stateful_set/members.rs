@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_have_their_places_and_the_others_go_from_the_top() {
+    fn pods_are_placed_by_ordinal_and_surplus_is_sorted_downwards() {
         let pods = ["db-0", "db-7", "db-2", "db-3"].map(pod);
         let members = Members::of(&set(3, 1), &pods);
         assert!(members.wanted[0].is_none());

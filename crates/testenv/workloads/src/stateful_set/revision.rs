@@ -132,7 +132,7 @@ mod tests {
     const GO_HASH: &str = "79dd9cdcd9";
 
     #[test]
-    fn template_comes_back_as_it_was() {
+    fn template_round_trips() {
         let new = new_revision(&set(), &[revision("a", 4)], 0).expect("owned");
         assert_eq!(template(&new), set().spec.template);
         assert_eq!(new.revision, 5);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_that_nobody_uses_are_too_many() {
+    fn oldest_unused_revisions_are_surplus() {
         let sorted = [1, 2, 3, 4].map(|number| revision(&format!("r{number}"), number));
         let in_use = BTreeSet::from(["r1".to_owned(), "r4".to_owned()]);
         let names: Vec<_> = surplus(&set(), &sorted, &in_use)

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_what_they_are() {
+    fn pods_are_counted_by_state() {
         let (long, short) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z");
         let mut going = pod(5, "old", Some(long));
         going["metadata"]["deletionTimestamp"] = json!(long);

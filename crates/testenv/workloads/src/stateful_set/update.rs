@@ -1,4 +1,4 @@
-//! One run for one stateful set: performs what the pure modules decide.
+//! One run for one stateful set: carries out what the pure modules decide.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub(super) struct Update<'a> {
     revisions: Vec<ControllerRevision>,
     now: Timestamp,
     /// Whether a pod cannot be created because of a claim that is being deleted.
-    is_held_up: bool,
+    waits_for_claim: bool,
 }
 
 /// The revisions in use.
-struct InUse {
+struct UsedRevisions {
     /// The revision of the template.
     update: ControllerRevision,
     /// The revision that all pods had when the last update was complete.
@@ -52,20 +52,20 @@ impl<'a> Update<'a> {
     ) -> Self {
         sort(&mut revisions);
         let members = Members::of(set, pods);
-        Self { cx, set, members, revisions, now, is_held_up: false }
+        Self { cx, set, members, revisions, now, waits_for_claim: false }
     }
 
     /// Takes the possible steps, and writes the resulting status.
     pub(super) async fn advance(mut self, claims: &Lister<Claim>) -> Result<Action, Error> {
-        let in_use = self.find_revisions().await?;
+        let used = self.find_revisions().await?;
         let mut replaced = 0;
         let mut stepped = Ok(());
         if self.set.metadata.deletion_timestamp.is_none() {
-            self.settle_claims(claims).await?;
-            for step in plan(self.set, &self.members, &in_use.update.name_any(), self.now) {
+            self.update_claims(claims).await?;
+            for step in plan(self.set, &self.members, &used.update.name_any(), self.now) {
                 let is_current = matches!(&step, Step::Replace(pod)
-                    if revision_of(pod) == in_use.current.metadata.name.as_deref());
-                stepped = self.take(step, &in_use, claims).await;
+                    if revision_of(pod) == used.current.metadata.name.as_deref());
+                stepped = self.execute(step, &used, claims).await;
                 if stepped.is_err() {
                     break;
                 }
@@ -73,14 +73,14 @@ impl<'a> Update<'a> {
             }
         }
         // The status is worth writing even if a pod could not be created.
-        let again = self.write_status(&in_use, replaced).await?;
+        let again = self.write_status(&used, replaced).await?;
         stepped?;
-        self.clean_up(&in_use).await?;
+        self.clean_up(&used).await?;
         Ok(again.map_or(Action::Done, Action::RequeueAfter))
     }
 
     /// Finds the revision of the template among the existing ones, or creates it.
-    async fn find_revisions(&mut self) -> Result<InUse, Error> {
+    async fn find_revisions(&mut self) -> Result<UsedRevisions, Error> {
         let collisions = self.set.status.collision_count.unwrap_or(0);
         let wanted = data(self.set);
         let found = self.revisions.iter().rposition(|revision| revision.data == wanted);
@@ -104,7 +104,7 @@ impl<'a> Update<'a> {
         let current = self.set.status.current_revision.as_ref();
         let mut revisions = self.revisions.iter();
         let current = revisions.find(|one| one.metadata.name.as_ref() == current).cloned();
-        Ok(InUse { current: current.unwrap_or_else(|| update.clone()), update, collisions })
+        Ok(UsedRevisions { current: current.unwrap_or_else(|| update.clone()), update, collisions })
     }
 
     /// Creates the revision of the template, trying other names while they are taken.
@@ -131,11 +131,11 @@ impl<'a> Update<'a> {
     }
 
     /// Creates claims that pending pods lack, and sets the owners of all claims.
-    async fn settle_claims(&self, claims: &Lister<Claim>) -> Result<(), Error> {
+    async fn update_claims(&self, claims: &Lister<Claim>) -> Result<(), Error> {
         if self.set.spec.volume_claim_templates.is_empty() {
             return Ok(());
         }
-        for (pod, is_surplus) in self.by_need() {
+        for (pod, is_surplus) in self.with_is_surplus() {
             let Some(ordinal) = ordinal(self.set, pod) else { continue };
             for wanted in claims_of(self.set, ordinal)? {
                 let Some(claim) = claims.get((self.namespace(), &*wanted.name_any()))? else {
@@ -155,25 +155,25 @@ impl<'a> Update<'a> {
     }
 
     /// Returns all pods, and whether each is surplus.
-    fn by_need(&self) -> impl Iterator<Item = (&Arc<Pod>, bool)> {
+    fn with_is_surplus(&self) -> impl Iterator<Item = (&Arc<Pod>, bool)> {
         let wanted = self.members.wanted.iter().flatten().map(|pod| (pod, false));
         wanted.chain(self.members.surplus.iter().map(|pod| (pod, true)))
     }
 
-    async fn take(
+    async fn execute(
         &mut self,
         step: Step,
-        in_use: &InUse,
+        used: &UsedRevisions,
         claims: &Lister<Claim>,
     ) -> Result<(), Error> {
         tracing::debug!(step = step.describe(), "stateful set");
         match step {
-            Step::Create(ordinal) => self.create_pod(ordinal, in_use, claims).await,
+            Step::Create(ordinal) => self.create_pod(ordinal, used, claims).await,
             Step::Delete(pod) | Step::Replace(pod) => {
                 // A newer version of the set may want the pod.
                 self.cx.confirm(self.set).await?;
                 self.cx.live().delete(&*pod).await?;
-                self.tell("SuccessfulDelete", "Delete Pod", &pod.name_any());
+                self.record_event("SuccessfulDelete", "Delete Pod", &pod.name_any());
                 Ok(())
             }
             Step::Label(pod) => {
@@ -190,24 +190,24 @@ impl<'a> Update<'a> {
     async fn create_pod(
         &mut self,
         ordinal: i32,
-        in_use: &InUse,
+        used: &UsedRevisions,
         claims: &Lister<Claim>,
     ) -> Result<(), Error> {
         let name = pod_name(self.set, ordinal);
         for wanted in claims_of(self.set, ordinal)? {
             match claims.get((self.namespace(), &*wanted.name_any()))? {
                 None => self.create_claim(&wanted, &name).await?,
-                Some(claim) if is_held_up(&claim, self.set, &name) => {
-                    self.is_held_up = true;
+                Some(claim) if waits_for_claim(&claim, self.set, &name) => {
+                    self.waits_for_claim = true;
                     return Ok(());
                 }
                 Some(_) => {}
             }
         }
         let keeps_current = ordinal < self.set.start().saturating_add(self.set.partition());
-        let revision = if keeps_current { &in_use.current } else { &in_use.update };
+        let revision = if keeps_current { &used.current } else { &used.update };
         self.cx.live().create(&new_pod(self.set, revision, ordinal)?).await?;
-        self.tell("SuccessfulCreate", "Create Pod", &name);
+        self.record_event("SuccessfulCreate", "Create Pod", &name);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl<'a> Update<'a> {
         Ok(())
     }
 
-    fn tell(&self, reason: &str, what: &str, pod: &str) {
+    fn record_event(&self, reason: &str, what: &str, pod: &str) {
         let note = format!("{what} {pod} in StatefulSet {} successful", self.set.name_any());
         self.cx.event(self.set).normal(reason, note);
     }
@@ -238,24 +238,28 @@ impl<'a> Update<'a> {
     }
 
     /// Writes the status, and returns when to recompute it.
-    async fn write_status(&self, in_use: &InUse, replaced: i32) -> Result<Option<Duration>, Error> {
+    async fn write_status(
+        &self,
+        used: &UsedRevisions,
+        replaced: i32,
+    ) -> Result<Option<Duration>, Error> {
         let names = Names {
-            current: in_use.current.name_any(),
-            update: in_use.update.name_any(),
-            collisions: in_use.collisions,
+            current: used.current.name_any(),
+            update: used.update.name_any(),
+            collisions: used.collisions,
         };
         let (status, later) = status::of(self.set, &self.members, &names, replaced, self.now);
         let mut observed = self.set.clone();
         observed.status = status;
         self.cx.live().update_status(self.set, &observed).await?;
-        let held_up = self.is_held_up.then_some(CLAIM_WAIT);
+        let held_up = self.waits_for_claim.then_some(CLAIM_WAIT);
         Ok(later.into_iter().chain(held_up).min())
     }
 
     /// Deletes revisions beyond the history limit.
-    async fn clean_up(&self, in_use: &InUse) -> Result<(), Error> {
+    async fn clean_up(&self, used: &UsedRevisions) -> Result<(), Error> {
         let of_pods = self.members.all().filter_map(|pod| revision_of(pod).map(str::to_owned));
-        let of_status = [in_use.current.name_any(), in_use.update.name_any()];
+        let of_status = [used.current.name_any(), used.update.name_any()];
         let names: BTreeSet<String> = of_pods.chain(of_status).collect();
         let surplus = surplus(self.set, &self.revisions, &names);
         if !surplus.is_empty() {
@@ -269,6 +273,6 @@ impl<'a> Update<'a> {
 }
 
 /// Returns whether a pod of this name has to wait for the claim's deletion.
-fn is_held_up(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
+fn waits_for_claim(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
     claim.metadata.deletion_timestamp.is_some() || is_left_over(claim, set, pod_name)
 }

@@ -32,7 +32,7 @@ fn errors(change: impl FnOnce(&mut Value)) -> Vec<String> {
 }
 
 #[test]
-fn a_sound_definition_passes() {
+fn valid_definition_passes() {
     assert_eq!(errors(|_| {}), [""; 0]);
 }
 
@@ -63,7 +63,7 @@ fn a_wrong_name_and_a_missing_schema_are_refused_as_recorded() {
 }
 
 #[test]
-fn what_is_needed_is_asked_for() {
+fn missing_required_fields_are_reported() {
     let found = errors(|crd| crd["spec"] = json!({"names": {"plural": "gadgets"}}));
     assert_eq!(
         found[1..],
@@ -176,7 +176,7 @@ fn community_groups_need_an_approval() {
 }
 
 #[test]
-fn what_names_a_resource_does_not_change() {
+fn group_kind_and_scope_are_immutable() {
     let mut old = gadget();
     default(&mut old);
     old["status"] = json!({"storedVersions": ["v1"], "conditions": [{"type": "Established", "status": "True"}]});
@@ -201,7 +201,7 @@ fn what_names_a_resource_does_not_change() {
 
 proptest! {
     #[test]
-    fn a_definition_with_anything_anywhere_is_survived(
+    fn arbitrary_definitions_do_not_panic(
         path in prop::sample::select(vec![
             "", "/metadata", "/spec", "/spec/names", "/spec/versions", "/spec/versions/0", "/spec/versions/0/schema",
             "/spec/versions/0/schema/openAPIV3Schema", "/spec/group", "/metadata/name",

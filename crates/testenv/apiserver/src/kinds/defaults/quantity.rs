@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_amount_is_none() {
+    fn invalid_quantities_are_none() {
         for text in [
             "",
             "x",

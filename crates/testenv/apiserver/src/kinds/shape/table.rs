@@ -1,8 +1,8 @@
 //! The shapes in memory, parsed once from `shapes.txt`.
 //!
 //! The head of the file describes its format. All strings borrow from the file, and types refer to
-//! each other by name because they are recursive. A list without markers for server-side apply
-//! merges as its markers for strategic merge patches say.
+//! each other by name because they are recursive. If a list has markers only for strategic merge
+//! patches, server-side apply uses them, too.
 //!
 //! Invariant: kinds, types and the fields of a type are sorted by their names, as in the file.
 
@@ -42,8 +42,8 @@ pub(crate) struct Field {
     pub(crate) shape: Shape,
     /// The embedded Go structs that hold the field, joined by dots; usually empty.
     pub(crate) inline: &'static str,
-    pub(crate) merging: Merging,
-    pub(crate) patching: Patching,
+    pub(crate) merging: ApplyMarkers,
+    pub(crate) patching: PatchMarkers,
     /// Whether Go writes the field even if it is empty.
     pub(crate) always: bool,
     /// The default of a string field.
@@ -52,15 +52,15 @@ pub(crate) struct Field {
 
 /// How a value merges with another one in server-side apply.
 #[derive(Debug, Default)]
-pub(crate) struct Merging {
-    pub(crate) list: Listing,
+pub(crate) struct ApplyMarkers {
+    pub(crate) list: ListIdentity,
     /// Whether a map or struct is applied as a whole. If `None`, the type decides.
     pub(crate) atomic: Option<bool>,
 }
 
 /// How a value merges in a strategic merge patch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Patching {
+pub(crate) struct PatchMarkers {
     /// `merge`, `replace`, or empty if Kubernetes names none. `retainKeys` is left out, because
     /// only the author of a patch uses it.
     pub(crate) strategy: &'static str,
@@ -70,7 +70,7 @@ pub(crate) struct Patching {
 
 /// How the items of a list are identified.
 #[derive(Debug, Default)]
-pub(crate) enum Listing {
+pub(crate) enum ListIdentity {
     /// The list is applied as a whole.
     #[default]
     Atomic,
@@ -135,11 +135,11 @@ impl Table {
                 owner.fields.push(Field {
                     name,
                     shape,
-                    inline: said(&words, "in:").unwrap_or_default(),
-                    merging: Merging::parse(&words),
-                    patching: Patching::parse(&words),
+                    inline: word_with_prefix(&words, "in:").unwrap_or_default(),
+                    merging: ApplyMarkers::parse(&words),
+                    patching: PatchMarkers::parse(&words),
                     always: words.contains(&"always"),
-                    default: said(&words, "default:"),
+                    default: word_with_prefix(&words, "default:"),
                 });
             } else if line.starts_with("kind ") {
                 word();
@@ -154,39 +154,39 @@ impl Table {
     }
 }
 
-impl Merging {
+impl ApplyMarkers {
     fn parse(words: &[&'static str]) -> Self {
-        let keys = |list: &'static str| Listing::Keyed(list.split(',').collect());
+        let keys = |list: &'static str| ListIdentity::Keyed(list.split(',').collect());
         // Lists with markers only for strategic merge patches merge the same way in apply.
-        let patched = || match said(words, "patch:") {
+        let patched = || match word_with_prefix(words, "patch:") {
             Some("merge" | "merge,retainKeys") => {
-                said(words, "mergekey:").map_or(Listing::Set, keys)
+                word_with_prefix(words, "mergekey:").map_or(ListIdentity::Set, keys)
             }
-            _ => Listing::Atomic,
+            _ => ListIdentity::Atomic,
         };
-        let list = match said(words, "list:") {
-            Some("set") => Listing::Set,
-            Some("map") => keys(said(words, "keys:").unwrap_or_default()),
-            Some(_) => Listing::Atomic,
+        let list = match word_with_prefix(words, "list:") {
+            Some("set") => ListIdentity::Set,
+            Some("map") => keys(word_with_prefix(words, "keys:").unwrap_or_default()),
+            Some(_) => ListIdentity::Atomic,
             None => patched(),
         };
-        Self { list, atomic: said(words, "map:").map(|kind| kind == "atomic") }
+        Self { list, atomic: word_with_prefix(words, "map:").map(|kind| kind == "atomic") }
     }
 }
 
-impl Patching {
+impl PatchMarkers {
     fn parse(words: &[&'static str]) -> Self {
-        let strategies = said(words, "patch:").unwrap_or_default();
+        let strategies = word_with_prefix(words, "patch:").unwrap_or_default();
         let strategy = strategies.split(',').find(|&strategy| strategy != "retainKeys");
         Self {
             strategy: strategy.unwrap_or_default(),
-            key: said(words, "mergekey:").unwrap_or_default(),
+            key: word_with_prefix(words, "mergekey:").unwrap_or_default(),
         }
     }
 }
 
 /// Returns the rest of the word with this prefix.
-fn said(words: &[&'static str], prefix: &str) -> Option<&'static str> {
+fn word_with_prefix(words: &[&'static str], prefix: &str) -> Option<&'static str> {
     words.iter().find_map(|word| word.strip_prefix(prefix))
 }
 

@@ -81,7 +81,7 @@ fn bodies_are_refused_and_warned_of_as_by_the_real_server() {
 }
 
 #[test]
-fn objects_that_the_real_server_took_and_gave_pass_unchanged() {
+fn objects_that_the_real_server_returned_are_unchanged() {
     let created: Vec<Created> = serde_json::from_str(include_str!("../defaults/observed.json"))
         .expect("the observations must be of this form");
     for case in created {
@@ -120,7 +120,7 @@ fn bytes_may_be_a_list_of_numbers_or_have_line_breaks_and_end_up_in_base64() {
 }
 
 #[test]
-fn what_has_no_type_keeps_everything() {
+fn untyped_values_keep_all_fields() {
     let data = json!({"a": null, "b": [null, {"c": null}], "kind": 5});
     let mut object = json!({"metadata": {"name": "x"}, "revision": 1, "data": data});
     let before = object.clone();
@@ -129,7 +129,7 @@ fn what_has_no_type_keeps_everything() {
 }
 
 #[test]
-fn schema_inside_of_a_schema_loses_unknown_fields_in_silence() {
+fn unknown_fields_of_a_nested_schema_are_dropped_without_warning() {
     let schema = |inner: Value| {
         let outer = json!({"type": "array", "items": inner, "default": {"q": null}});
         json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": outer}}]}})
@@ -141,7 +141,7 @@ fn schema_inside_of_a_schema_loses_unknown_fields_in_silence() {
 }
 
 #[test]
-fn unknown_fields_are_removed_and_no_more_than_a_hundred_are_told() {
+fn unknown_fields_are_removed_and_at_most_a_hundred_reported() {
     let mut object: Value = (0..150)
         .map(|n| (format!("x{n}"), Value::from(n)))
         .collect::<serde_json::Map<_, _>>()
@@ -152,7 +152,7 @@ fn unknown_fields_are_removed_and_no_more_than_a_hundred_are_told() {
 }
 
 #[test]
-fn body_that_is_no_object_is_refused() {
+fn body_other_than_an_object_is_refused() {
     let refused = decode(&find("", "pods"), &mut json!([]));
     let expected = "json: cannot unmarshal array into Go value of type v1.Pod";
     assert_eq!(refused, Err(expected.to_owned()));

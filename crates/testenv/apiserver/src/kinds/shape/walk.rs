@@ -7,7 +7,7 @@
 //! decoder (a time, a quantity, a schema within a schema) ends the walk at once.
 //!
 //! The result of a strategic merge patch is converted instead of decoded, with the error texts of
-//! another part of the real server ([`Words`]).
+//! another part of the real server ([`ErrorStyle`]).
 
 use std::fmt::Write as _;
 
@@ -19,24 +19,24 @@ use super::table::{Field, Shape, Table, Type};
 use super::{text, time};
 
 /// The limit on unknown fields that are reported.
-const MOST: usize = 100;
+const UNKNOWN_FIELDS_MAX: usize = 100;
 
 /// The type of an `OpenAPI` schema, which types with their own decoder contain.
 const SCHEMA: Shape = Shape::Struct("apiextensions.v1.JSONSchemaProps");
 
 /// The decoder whose error texts are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Words {
+enum ErrorStyle {
     /// Go's JSON decoder.
     Decoder,
     /// The converter of apimachinery.
     Converter,
 }
 
-/// One walk through one object.
+/// The state while one object is decoded.
 pub(super) struct Walk<'a> {
     table: &'a Table,
-    words: Words,
+    error_style: ErrorStyle,
     /// The paths of unknown fields.
     unknown: Vec<String>,
     /// The JSON path of the current value.
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(table: &'a Table) -> Self {
         Self {
             table,
-            words: Words::Decoder,
+            error_style: ErrorStyle::Decoder,
             unknown: Vec::new(),
             path: String::new(),
             stack: String::new(),
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
 
     /// Returns a walk for the result of a strategic merge patch.
     pub(super) fn converting(table: &'a Table) -> Self {
-        Self { words: Words::Converter, ..Self::new(table) }
+        Self { error_style: ErrorStyle::Converter, ..Self::new(table) }
     }
 
     /// Decodes an object of the named type, and returns the paths of unknown fields.
@@ -93,9 +93,9 @@ impl<'a> Walk<'a> {
             (Shape::Int64(_), Value::Number(number)) if number.is_i64() => {}
             // The converter truncates numbers that do not fit.
             (Shape::Int32(_), Value::Number(number))
-                if self.words == Words::Converter && number.is_i64() =>
+                if self.error_style == ErrorStyle::Converter && number.is_i64() =>
             {
-                *value = wrapped(number);
+                *value = truncated(number);
             }
             (Shape::IntOrString, Value::Number(number)) if is_int32(number) => {}
             (Shape::Byte, Value::Number(number)) if number.as_u64().is_some_and(|n| n < 256) => {}
@@ -127,9 +127,11 @@ impl<'a> Walk<'a> {
             (Shape::Schemas | Shape::SchemaOrTexts, other) => *other = Value::Null,
             // Their own decoders name another type in errors.
             (Shape::Time | Shape::MicroTime, other) => {
-                return Err(self.undecoded(&Shape::String(""), other));
+                return Err(self.own_decoder_error(&Shape::String(""), other));
             }
-            (Shape::IntOrString, other) => return Err(self.undecoded(&Shape::Int32(""), other)),
+            (Shape::IntOrString, other) => {
+                return Err(self.own_decoder_error(&Shape::Int32(""), other));
+            }
             (_, other) => {
                 let wrong = self.mismatch(shape, other);
                 self.wrong.get_or_insert(wrong);
@@ -144,7 +146,7 @@ impl<'a> Walk<'a> {
         let mut is_clean = true;
         for (name, value) in fields.iter_mut() {
             let Some(field) = of.field(name) else {
-                self.not_known(name);
+                self.report_unknown(name);
                 is_clean = false;
                 continue;
             };
@@ -174,7 +176,7 @@ impl<'a> Walk<'a> {
     fn map(&mut self, shape: &Shape, fields: &mut Map<String, Value>) -> Result<(), String> {
         let path = self.path.len();
         for (name, value) in fields.iter_mut() {
-            if self.words == Words::Decoder {
+            if self.error_style == ErrorStyle::Decoder {
                 push(&mut self.path, name);
             }
             self.element(shape, value)?;
@@ -202,18 +204,18 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Decodes a value with a decoder of its own, into its parts. An error ends the walk.
+    /// Decodes the parts of a value whose Go type has its own decoder. An error ends the walk.
     fn itself(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
-        let outside = (self.inside, self.wrong.take(), self.words, self.stack.clone());
-        if self.words == Words::Converter {
+        let outside = (self.inside, self.wrong.take(), self.error_style, self.stack.clone());
+        if self.error_style == ErrorStyle::Converter {
             self.stack.clear();
         }
-        (self.inside, self.words) = (true, Words::Decoder);
+        (self.inside, self.error_style) = (true, ErrorStyle::Decoder);
         self.value(shape, value)?;
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
-        (self.inside, self.wrong, self.words, self.stack) = outside;
+        (self.inside, self.wrong, self.error_style, self.stack) = outside;
         Ok(())
     }
 
@@ -222,17 +224,17 @@ impl<'a> Walk<'a> {
         match text::check_base64(bytes) {
             Ok(()) => bytes.retain(|c| c != '\r' && c != '\n'),
             Err(wrong) => {
-                let wrong = match self.words {
-                    Words::Decoder => wrong,
-                    Words::Converter => format!("error decoding from json: {wrong}"),
+                let wrong = match self.error_style {
+                    ErrorStyle::Decoder => wrong,
+                    ErrorStyle::Converter => format!("error decoding from json: {wrong}"),
                 };
                 self.wrong.get_or_insert(wrong);
             }
         }
     }
 
-    fn not_known(&mut self, name: &str) {
-        if self.inside || self.unknown.len() >= MOST {
+    fn report_unknown(&mut self, name: &str) {
+        if self.inside || self.unknown.len() >= UNKNOWN_FIELDS_MAX {
             return;
         }
         let mut path = self.path.clone();
@@ -245,17 +247,17 @@ impl<'a> Walk<'a> {
 
     /// Returns the error of a type's own decoder. The converter calls that decoder without the path
     /// of the value.
-    fn undecoded(&mut self, shape: &Shape, value: &Value) -> String {
-        if self.words == Words::Converter {
-            self.words = Words::Decoder;
+    fn own_decoder_error(&mut self, shape: &Shape, value: &Value) -> String {
+        if self.error_style == ErrorStyle::Converter {
+            self.error_style = ErrorStyle::Decoder;
             self.stack.clear();
         }
         self.mismatch(shape, value)
     }
 
     fn mismatch(&self, shape: &Shape, value: &Value) -> String {
-        if self.words == Words::Converter {
-            return unconverted(shape, value);
+        if self.error_style == ErrorStyle::Converter {
+            return converter_error(shape, value);
         }
         let found = match value {
             Value::Null => "null".to_owned(),
@@ -294,7 +296,7 @@ fn is_left_out(field: &Field, value: &Value) -> bool {
 }
 
 /// Returns the converter's error for a value of a wrong type.
-fn unconverted(shape: &Shape, value: &Value) -> String {
+fn converter_error(shape: &Shape, value: &Value) -> String {
     let found = match value {
         Value::Null => "invalid",
         Value::Bool(_) => "bool",
@@ -317,7 +319,7 @@ fn unconverted(shape: &Shape, value: &Value) -> String {
 }
 
 /// Returns the low bits of an integer, to which Go truncates one that is too large.
-fn wrapped(number: &serde_json::Number) -> Value {
+fn truncated(number: &serde_json::Number) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "Go truncates it, too")]
     let low = number.as_i64().unwrap_or(0) as i32;
     low.into()

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::kinds::defaults::Quantity;
 
-/// Fields that hold maps with keys of the user's choice: an empty entry counts as present.
+/// Fields with maps whose keys the user chooses: an entry with an empty value is not the same as a
+/// missing entry.
 const MAPS: [&str; 6] =
     ["annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector"];
 

@@ -40,7 +40,7 @@ pub(super) fn event(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
         );
     }
     if strict {
-        strictly(object, new, errors);
+        check_new_only(object, new, errors);
     }
 }
 
@@ -65,7 +65,7 @@ fn new_event(object: &Value, controller: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// Rejects old events, and the fields of old events in new ones.
-fn strictly(object: &Value, new: bool, errors: &mut Vec<FieldError>) {
+fn check_new_only(object: &Value, new: bool, errors: &mut Vec<FieldError>) {
     if !new {
         errors.push(FieldError::required("eventTime", ""));
     }

@@ -16,8 +16,8 @@ const FIXED: &str = "field is immutable";
 /// The error text for the content of config maps and secrets.
 const FIXED_IF_SET: &str = "field is immutable when `immutable` is set";
 
-/// Validates the change of an object. The second value is true if the real server lists these
-/// errors before those of the new object itself.
+/// Validates the change of an object. The second value is whether the real server lists these
+/// errors before the errors of the new object.
 pub(super) fn errors(kind: &Kind, old: &Value, new: &Value) -> (Vec<FieldError>, bool) {
     let mut errors = Vec::new();
     if kind.origin != Origin::BuiltIn {

@@ -69,7 +69,7 @@ pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>
         }
     }
     match deadline(&old["activeDeadlineSeconds"], &new["activeDeadlineSeconds"]) {
-        Some((error, Deadline::Raised)) => {
+        Some((error, Deadline::Increased)) => {
             errors.push(error);
             return;
         }
@@ -89,7 +89,7 @@ pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>
 /// A forbidden change of a deadline.
 enum Deadline {
     /// No other fields are checked then.
-    Raised,
+    Increased,
     Unset,
 }
 
@@ -98,7 +98,7 @@ fn deadline(old: &Value, new: &Value) -> Option<(FieldError, Deadline)> {
     let refused = |detail: &str| FieldError::invalid("spec.activeDeadlineSeconds", new, detail);
     match (old.as_i64(), new.as_i64()) {
         (Some(old), Some(new)) if old < new => {
-            Some((refused("must be less than or equal to previous value"), Deadline::Raised))
+            Some((refused("must be less than or equal to previous value"), Deadline::Increased))
         }
         (Some(_), None) => {
             let detail = "must not update from a positive integer to nil value";

@@ -1,4 +1,4 @@
-//! The columns of the built-in kinds, as kube-apiserver v1.36.3 defines them, by family.
+//! The columns of the built-in kinds, as kube-apiserver v1.36.3 defines them, grouped by topic.
 
 use crate::table::column::{AGE, CONTAINERS, Column, IMAGES, NAME, boolean, integer, text};
 

@@ -1,9 +1,9 @@
 //! Evaluates the nodes of a path on an object.
 //!
-//! A step that fails still has values: those that client-go returns with its error. They are only
-//! used by filters that test for existence. Two steps differ from client-go: maps are visited in
-//! the order of their keys (there in random order), and a wildcard finds nothing in a string (there
-//! its bytes).
+//! A step that fails can still return values: those that client-go returns along with its error.
+//! Only filters that test for existence use them. Two steps differ from client-go: maps are visited
+//! in the order of their keys (in client-go in random order), and a wildcard finds nothing in a
+//! string (in client-go its bytes).
 
 use std::cmp::Ordering;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Node, Slice, Test};
 
-/// The limit on nested filters and unions. Their syntax allows fewer.
+/// The limit on nested filters and unions. The syntax itself allows fewer.
 const DEPTH_MAX: usize = 8;
 
 /// Parses a path as if it were in braces. Returns `None` if it is invalid.

@@ -61,7 +61,7 @@ fn paths_of_columns_find_their_values() {
 }
 
 #[test]
-fn what_is_not_there_or_not_comparable_gives_nothing() {
+fn missing_and_incomparable_values_find_nothing() {
     for path in [
         ".spec.absent",
         ".spec.absent.deeper",
@@ -88,7 +88,7 @@ fn what_is_not_there_or_not_comparable_gives_nothing() {
 }
 
 #[test]
-fn texts_that_are_no_path_are_refused() {
+fn invalid_paths_are_refused() {
     for path in [
         ".a[",
         ".a[x]",
@@ -119,7 +119,7 @@ fn escapes_in_quotes_are_those_of_go() {
 }
 
 #[test]
-fn a_path_that_looks_at_too_much_finds_nothing() {
+fn path_that_visits_too_many_values_finds_nothing() {
     let mut deep = json!({"a": 1});
     for _ in 0..100 {
         deep = json!({"a": deep});

@@ -24,7 +24,7 @@ pub(crate) fn check(place: MergeSchema<'_>, config: &Value) -> Result<(), String
 }
 
 fn add_errors(place: MergeSchema<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
-    let mut wrong = |why: &str| errors.push(told(path, why));
+    let mut wrong = |why: &str| errors.push(error_text(path, why));
     match (place.expected(), value) {
         (_, Value::Null)
         | (Expected::Number, Value::Number(_))
@@ -39,7 +39,7 @@ fn add_errors(place: MergeSchema<'_>, value: &Value, path: &str, errors: &mut Ve
                 let below = format!("{path}.{name}");
                 let Some(field) = place.field(name) else {
                     // The real server stops here, too.
-                    errors.push(told(&below, "field not declared in schema"));
+                    errors.push(error_text(&below, "field not declared in schema"));
                     break;
                 };
                 add_errors(field.place, value, &below, errors);
@@ -79,19 +79,19 @@ fn list(
         let element = match element(place, item) {
             Ok(element) => element,
             Err(why) => {
-                errors.push(told(path, &format!("element {at}: {why}")));
+                errors.push(error_text(path, &format!("element {at}: {why}")));
                 return;
             }
         };
         if seen.contains(&element) {
-            errors.push(told(path, &format!("duplicate entries for key {element}")));
+            errors.push(error_text(path, &format!("duplicate entries for key {element}")));
         }
         add_errors(place.item(), item, &format!("{path}{element}"), errors);
         seen.insert(element);
     }
 }
 
-fn told(path: &str, why: &str) -> String {
+fn error_text(path: &str, why: &str) -> String {
     if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
 }
 

@@ -44,8 +44,8 @@ impl Comparison {
     fn both(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (place.form(old), place.form(new));
         if before != after {
-            // The forms differ: all parts of the old value are removed, all parts of the new one
-            // are added, and a leaf is modified.
+            // The forms differ: all parts of the old value count as removed, all parts of the new
+            // value as added, and a leaf as modified.
             children(place, old, path, &mut self.removed);
             children(place, new, path, &mut self.added);
             if before == Form::Leaf || after == Form::Leaf {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_field_by_field() {
+    fn differences_are_listed_by_field() {
         let found = compared(
             json!({"a": 1, "b": {"c": 1, "d": [1]}}),
             json!({"a": 2, "b": {"d": [1], "e": {"f": 1}}}),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_applied_without_a_schema_has_its_maps() {
+    fn maps_without_a_schema_are_owned_with_their_fields() {
         let set = applied(MergeSchema::Open, &json!({"a": {"b": {"c": 1}}, "d": [1]}));
         assert_eq!(set.paths(), [".a", ".d", ".a.b", ".a.b.c"]);
     }

@@ -214,8 +214,8 @@ impl FieldSet {
         })
     }
 
-    /// Adds all structs with fields in the set. A set usually leaves them out: the manager of a
-    /// field of a struct manages the struct.
+    /// Adds all structs with fields in the set. A set usually leaves them out, because the manager
+    /// of a field also manages the struct around it.
     pub(crate) fn with_named(&self, place: MergeSchema<'_>) -> Self {
         let named = self.0.iter().map(|(element, node)| {
             let (named, below) = match element {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_written_as_they_were_read() {
+    fn field_sets_round_trip() {
         let fields = json!({
             "f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:finalizers": {"v:\"a/b\"": {}}},
             "f:spec": {
@@ -316,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_the_future_are_left_out() {
+    fn unknown_element_kinds_are_ignored() {
         assert_eq!(set(json!({"x:what": {}, "f:a": {}, "": {}})), set(json!({"f:a": {}})));
     }
 
     #[test]
-    fn difference_keeps_what_is_below_and_without_does_not() {
+    fn difference_keeps_nested_fields_and_without_does_not() {
         let all = set(json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
         let parent = set(json!({"f:a": {}}));
         assert_eq!(all.difference(&parent), set(json!({"f:a": {"f:b": {}}, "f:c": {}})));

@@ -57,7 +57,7 @@ pub(crate) struct Manager {
 
 /// The fields of a manager.
 #[derive(Clone, Debug, PartialEq)]
-struct Holding {
+struct ManagedFields {
     version: String,
     fields: FieldSet,
     time: Option<String>,
@@ -65,7 +65,7 @@ struct Holding {
 
 /// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Managers(BTreeMap<Manager, Holding>);
+pub(crate) struct Managers(BTreeMap<Manager, ManagedFields>);
 
 /// The schema of a kind's fields, as a request sees it.
 pub(crate) struct Fields<'a> {
@@ -154,31 +154,31 @@ impl Managers {
             text("manager").clone_into(&mut manager.name);
             let fields = entry.get("fieldsV1").map(FieldSet::decode).unwrap_or_default();
             let time = Some(text("time")).filter(|time| !time.is_empty()).map(str::to_owned);
-            managers.insert(manager, Holding { version: version.to_owned(), fields, time });
+            managers.insert(manager, ManagedFields { version: version.to_owned(), fields, time });
         }
         Some(Self(managers))
     }
 
     /// Encodes `metadata.managedFields`: managers that apply come first, then by time and name.
     pub(crate) fn encode(&self) -> Value {
-        let mut entries: Vec<(&Manager, &Holding)> = self.0.iter().collect();
-        entries.sort_by_key(|(manager, holding)| {
+        let mut entries: Vec<(&Manager, &ManagedFields)> = self.0.iter().collect();
+        entries.sort_by_key(|(manager, managed)| {
             (
                 manager.operation,
-                &holding.time,
+                &managed.time,
                 &manager.name,
-                &holding.version,
+                &managed.version,
                 &manager.subresource,
             )
         });
-        entries.into_iter().map(|(manager, holding)| encode(manager, holding)).collect()
+        entries.into_iter().map(|(manager, managed)| encode(manager, managed)).collect()
     }
 
     /// Whether both have the same managers with the same fields, ignoring times.
     pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
         let timeless = |managers: &Self| {
             let mut managers = managers.clone();
-            managers.0.values_mut().for_each(|holding| holding.time = None);
+            managers.0.values_mut().for_each(|managed| managed.time = None);
             managers
         };
         timeless(self) == timeless(other)
@@ -200,14 +200,14 @@ impl Managers {
             return;
         }
         let version = fields.version.clone();
-        let holding = self.0.entry(manager).or_insert_with(|| Holding {
+        let managed = self.0.entry(manager).or_insert_with(|| ManagedFields {
             version,
             fields: FieldSet::default(),
             time: None,
         });
-        holding.fields = holding.fields.union(&written);
-        holding.time = now;
-        self.cap();
+        managed.fields = managed.fields.union(&written);
+        managed.time = now;
+        self.merge_oldest_updaters();
     }
 
     /// Applies a configuration. Returns the new object, or `None` if nothing changed.
@@ -225,7 +225,7 @@ impl Managers {
         let place = fields.place();
         let merged = merge(place, live, config);
         let last = self.0.get(manager).cloned();
-        let wanted = Holding {
+        let wanted = ManagedFields {
             version: fields.version.clone(),
             fields: applied(place, config).without(&fields.unwritable),
             time: last.as_ref().and_then(|last| last.time.clone()),
@@ -237,17 +237,18 @@ impl Managers {
         };
         self.step(fields, (live, &object), Some(manager), force)?;
         let changed = object != *live;
-        if let Some(holding) = self.0.get_mut(manager) {
-            holding.fields = holding.fields.difference(&FieldSet::of(&UNMANAGED));
+        if let Some(managed) = self.0.get_mut(manager) {
+            managed.fields = managed.fields.difference(&FieldSet::of(&UNMANAGED));
             if changed {
-                holding.time = Some(now.to_owned());
+                managed.time = Some(now.to_owned());
             }
         }
-        self.drop_idle();
+        self.remove_empty_managers();
         Ok(changed.then_some(object))
     }
 
-    /// Removes the changed and removed fields from all managers but `writer`.
+    /// Takes the changed and removed fields from all managers except `writer`. Without `force`,
+    /// returns the conflicts.
     fn step(
         &mut self,
         fields: &Fields<'_>,
@@ -262,16 +263,16 @@ impl Managers {
         };
         let mut conflicts = Vec::new();
         let mut left = BTreeMap::new();
-        for (manager, holding) in &self.0 {
+        for (manager, managed) in &self.0 {
             if Some(manager) == writer {
-                left.insert(manager.clone(), holding.clone());
+                left.insert(manager.clone(), managed.clone());
                 continue;
             }
             // The fields of a version that no longer exists cannot be interpreted.
-            let Some(comparison) = compare(&holding.version) else { continue };
-            let lost = holding.fields.intersection(&comparison.written());
-            let kept = holding.fields.difference(&lost).difference(&comparison.removed);
-            left.insert(manager.clone(), Holding { fields: kept, ..holding.clone() });
+            let Some(comparison) = compare(&managed.version) else { continue };
+            let lost = managed.fields.intersection(&comparison.written());
+            let kept = managed.fields.difference(&lost).difference(&comparison.removed);
+            left.insert(manager.clone(), ManagedFields { fields: kept, ..managed.clone() });
             if !lost.is_empty() {
                 conflicts.push(Conflict { manager: manager.clone(), fields: lost });
             }
@@ -281,13 +282,13 @@ impl Managers {
         }
         let comparison = compare(&fields.version).unwrap_or_default();
         self.0 = left;
-        self.drop_idle();
+        self.remove_empty_managers();
         Ok(comparison)
     }
 
     /// Removes the fields that the manager applied last time and no longer applies, unless another
     /// manager owns them.
-    fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Holding) -> Value {
+    fn prune(&self, fields: &Fields<'_>, merged: Value, last: &ManagedFields) -> Value {
         let Some(&place) = fields.places.get(&last.version) else { return merged };
         let last = last.fields.with_named(place);
         let mut left = remove(place, &merged, &last);
@@ -308,15 +309,15 @@ impl Managers {
         remove(place, &merged, &all.difference(&left).intersection(&last))
     }
 
-    fn drop_idle(&mut self) {
-        self.0.retain(|_, holding| !holding.fields.is_empty());
+    fn remove_empty_managers(&mut self) {
+        self.0.retain(|_, managed| !managed.fields.is_empty());
     }
 
     /// Merges the oldest managers of a version if there are too many.
-    fn cap(&mut self) {
+    fn merge_oldest_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<(Option<String>, Manager)> =
-            updaters.map(|(manager, holding)| (holding.time.clone(), manager.clone())).collect();
+            updaters.map(|(manager, managed)| (managed.time.clone(), manager.clone())).collect();
         updaters.sort();
         let mut count = updaters.len();
         let mut first: BTreeMap<String, Manager> = BTreeMap::new();
@@ -332,27 +333,27 @@ impl Managers {
             let bucket = Manager::new(ANCIENT, Operation::Update, &version, "");
             let mut fields = FieldSet::default();
             for member in [oldest, &manager, &bucket] {
-                if let Some(holding) = self.0.remove(member) {
-                    fields = fields.union(&holding.fields);
+                if let Some(managed) = self.0.remove(member) {
+                    fields = fields.union(&managed.fields);
                 }
             }
-            self.0.insert(bucket, Holding { version, fields, time });
+            self.0.insert(bucket, ManagedFields { version, fields, time });
             count -= 1;
         }
     }
 }
 
-fn encode(manager: &Manager, holding: &Holding) -> Value {
+fn encode(manager: &Manager, managed: &ManagedFields) -> Value {
     let mut entry = json!({
         "operation": manager.operation.name(),
-        "apiVersion": holding.version,
+        "apiVersion": managed.version,
         "fieldsType": "FieldsV1",
-        "fieldsV1": holding.fields.encode(),
+        "fieldsV1": managed.fields.encode(),
     });
     let texts = [
         ("manager", manager.name.as_str()),
         ("subresource", &manager.subresource),
-        ("time", holding.time.as_deref().unwrap_or_default()),
+        ("time", managed.time.as_deref().unwrap_or_default()),
     ];
     let entry_fields: &mut Map<String, Value> =
         entry.as_object_mut().expect("an entry was just made");

@@ -36,8 +36,9 @@ fn merge_maps(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// Merges two lists. Items in both lists take the order of the applied list. Other items keep their
-/// position between their neighbours; where both lists have some, the present ones come first.
+/// Merges two lists. Items in both lists have the order of the applied list. Items of only one list
+/// keep their position between their neighbours; if both lists have such items in the same gap,
+/// those of the present list come first.
 fn merge_lists(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let (ours, theirs) = (items(place, held), items(place, applied));
     let mut known: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn atomic_lists_are_replaced_and_nothing_replaces_nothing() {
+    fn atomic_lists_are_replaced_and_empty_sets_change_nothing() {
         assert_eq!(merged("list", json!(["a"]), json!(["b"])), json!(["b"]));
         assert_eq!(merged("list", json!(["a"]), json!([])), json!([]));
         assert_eq!(merged("set", json!(["a"]), json!([])), json!(["a"]));

@@ -1,9 +1,8 @@
 //! The writer of a request, and how writes other than apply change `metadata.managedFields`.
 //!
-//! The real server keeps managed fields for all objects. Here only those objects have them that
-//! were applied at least once, or created with a `fieldManager`. So objects that nobody applies
-//! cost nothing. As on a real server, earlier writes belong to a manager called
-//! `before-first-apply`.
+//! The real server keeps managed fields for all objects. This server keeps them only for objects
+//! that were applied at least once, or created with a `fieldManager`, so other objects cost
+//! nothing. As on a real server, earlier writes belong to a manager called `before-first-apply`.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +33,7 @@ pub(crate) struct Writer<'a> {
 /// How a write changes the managed fields of an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tracking<'a> {
-    /// The object was applied, and has its new managers already.
+    /// An apply, which has updated the managers already.
     Done,
     /// This writer has made the changes.
     By(Writer<'a>),

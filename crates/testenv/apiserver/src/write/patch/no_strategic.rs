@@ -1,4 +1,4 @@
-//! The stand-in for strategic merge patches without the feature `kubectl`: every one is refused.
+//! Replaces strategic merge patches if the feature `kubectl` is off: every patch is refused.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::write::decode::Decoder;
 pub(crate) enum StrategicPatch {}
 
 impl StrategicPatch {
-    pub(super) fn parse(_: json::Read) -> Result<Self, Failure> {
+    pub(super) fn parse(_: json::ParsedJson) -> Result<Self, Failure> {
         Err(Failure::unsupported_body(
             "strategic merge patches without the feature `kubectl` of windlass-apiserver",
             "turn it on, or send application/merge-patch+json or application/apply-patch+yaml",

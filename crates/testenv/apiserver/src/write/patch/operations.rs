@@ -14,19 +14,23 @@ pub(crate) struct Operation(Map<String, Value>);
 
 /// The patch does not apply to the object. The real server gives no reason either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Misfit;
+pub(crate) struct PatchNotApplicable;
 
 impl Operation {
-    pub(crate) fn new(operation: Value) -> Result<Self, Misfit> {
+    pub(crate) fn new(operation: Value) -> Result<Self, PatchNotApplicable> {
         match operation {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(Misfit),
+            _ => Err(PatchNotApplicable),
         }
     }
 
     /// Applies the operation. After an error the document must not be used. `copied` counts the
     /// bytes that the patch has copied: without a limit, a few copies grow a document to gigabytes.
-    pub(crate) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
+    pub(crate) fn apply(
+        &self,
+        document: &mut Value,
+        copied: &mut usize,
+    ) -> Result<(), PatchNotApplicable> {
         let path = self.text("path")?;
         match self.text("op")? {
             "add" => add(document, path, self.value()),
@@ -40,7 +44,7 @@ impl Operation {
                 let value = get(document, self.text("from")?)?;
                 *copied += value.map_or(0, size);
                 if *copied > COPIED_MAX {
-                    return Err(Misfit);
+                    return Err(PatchNotApplicable);
                 }
                 let value = value.cloned().unwrap_or_default();
                 add(document, path, value)
@@ -48,14 +52,14 @@ impl Operation {
             "test" => {
                 let wanted = self.value();
                 let held = get(document, path)?.cloned().unwrap_or_default();
-                if held == wanted { Ok(()) } else { Err(Misfit) }
+                if held == wanted { Ok(()) } else { Err(PatchNotApplicable) }
             }
-            _ => Err(Misfit),
+            _ => Err(PatchNotApplicable),
         }
     }
 
-    fn text(&self, field: &str) -> Result<&str, Misfit> {
-        self.0.get(field).and_then(Value::as_str).ok_or(Misfit)
+    fn text(&self, field: &str) -> Result<&str, PatchNotApplicable> {
+        self.0.get(field).and_then(Value::as_str).ok_or(PatchNotApplicable)
     }
 
     fn value(&self) -> Value {
@@ -64,35 +68,38 @@ impl Operation {
 }
 
 /// Returns the parent of the value at a path, and the last segment of the path.
-fn parent<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Misfit> {
+fn parent<'a>(
+    document: &'a mut Value,
+    path: &str,
+) -> Result<(&'a mut Value, String), PatchNotApplicable> {
     let segments: Vec<String> = path
         .split('/')
         .skip(1)
         .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
         .collect();
-    let (name, parents) = segments.split_last().ok_or(Misfit)?;
+    let (name, parents) = segments.split_last().ok_or(PatchNotApplicable)?;
     let mut at = document;
     for segment in parents {
         at = match at {
-            Value::Object(fields) => fields.get_mut(segment).ok_or(Misfit)?,
-            Value::Array(list) => list.get_mut(index(segment)?).ok_or(Misfit)?,
-            _ => return Err(Misfit),
+            Value::Object(fields) => fields.get_mut(segment).ok_or(PatchNotApplicable)?,
+            Value::Array(list) => list.get_mut(index(segment)?).ok_or(PatchNotApplicable)?,
+            _ => return Err(PatchNotApplicable),
         };
     }
     Ok((at, name.clone()))
 }
 
-fn index(segment: &str) -> Result<usize, Misfit> {
-    segment.parse().map_err(|_| Misfit)
+fn index(segment: &str) -> Result<usize, PatchNotApplicable> {
+    segment.parse().map_err(|_| PatchNotApplicable)
 }
 
 /// Returns the value at a path. A missing member of an object is `None`, but a missing element of a
 /// list is an error.
-fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Misfit> {
+fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, PatchNotApplicable> {
     match parent(document, path)? {
         (Value::Object(fields), name) => Ok(fields.get(&name)),
-        (Value::Array(list), name) => list.get(index(&name)?).map(Some).ok_or(Misfit),
-        _ => Err(Misfit),
+        (Value::Array(list), name) => list.get(index(&name)?).map(Some).ok_or(PatchNotApplicable),
+        _ => Err(PatchNotApplicable),
     }
 }
 
@@ -112,15 +119,15 @@ fn size(value: &Value) -> usize {
 }
 
 /// Rejects a value that would nest the document deeper than a body may be.
-fn check_depth(path: &str, value: &Value) -> Result<(), Misfit> {
+fn check_depth(path: &str, value: &Value) -> Result<(), PatchNotApplicable> {
     if path.matches('/').count() + json::depth(value) > json::depth_max() {
-        Err(Misfit)
+        Err(PatchNotApplicable)
     } else {
         Ok(())
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Misfit> {
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), PatchNotApplicable> {
     check_depth(path, &value)?;
     match parent(document, path)? {
         (Value::Object(fields), name) => {
@@ -130,34 +137,36 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Misfit> {
         (Value::Array(list), name) => {
             let at = index(&name)?;
             if at > list.len() {
-                return Err(Misfit);
+                return Err(PatchNotApplicable);
             }
             list.insert(at, value);
         }
-        _ => return Err(Misfit),
+        _ => return Err(PatchNotApplicable),
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Result<Value, Misfit> {
+fn remove(document: &mut Value, path: &str) -> Result<Value, PatchNotApplicable> {
     match parent(document, path)? {
-        (Value::Object(fields), name) => fields.remove(&name).ok_or(Misfit),
+        (Value::Object(fields), name) => fields.remove(&name).ok_or(PatchNotApplicable),
         (Value::Array(list), name) => {
             let at = index(&name)?;
-            if at < list.len() { Ok(list.remove(at)) } else { Err(Misfit) }
+            if at < list.len() { Ok(list.remove(at)) } else { Err(PatchNotApplicable) }
         }
-        _ => Err(Misfit),
+        _ => Err(PatchNotApplicable),
     }
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), Misfit> {
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchNotApplicable> {
     check_depth(path, &value)?;
     match parent(document, path)? {
         (Value::Object(fields), name) => {
             fields.insert(name, value);
         }
-        (Value::Array(list), name) => *list.get_mut(index(&name)?).ok_or(Misfit)? = value,
-        _ => return Err(Misfit),
+        (Value::Array(list), name) => {
+            *list.get_mut(index(&name)?).ok_or(PatchNotApplicable)? = value
+        }
+        _ => return Err(PatchNotApplicable),
     }
     Ok(())
 }
@@ -168,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn patched(patch: &Value) -> Result<Value, Misfit> {
+    fn patched(patch: &Value) -> Result<Value, PatchNotApplicable> {
         let mut document = json!({"a": {"b": 1}, "list": ["x", "y"], "s/l~": 1});
         for operation in patch.as_array().cloned().unwrap_or_default() {
             Operation::new(operation)?.apply(&mut document, &mut 0)?;
@@ -185,7 +194,10 @@ mod tests {
             {"op": "replace", "path": "/list/1", "value": "Y"},
         ]));
         assert_eq!(document.expect("it must fit")["list"], json!(["w", "Y", "z"]));
-        assert_eq!(patched(&json!([{"op": "add", "path": "/list/9", "value": 1}])), Err(Misfit));
+        assert_eq!(
+            patched(&json!([{"op": "add", "path": "/list/9", "value": 1}])),
+            Err(PatchNotApplicable)
+        );
     }
 
     #[test]
@@ -201,7 +213,10 @@ mod tests {
     fn a_missing_member_equals_null_and_can_be_replaced_but_not_removed() {
         assert!(patched(&json!([{"op": "test", "path": "/a/no", "value": null}])).is_ok());
         assert!(patched(&json!([{"op": "replace", "path": "/a/no", "value": 1}])).is_ok());
-        assert_eq!(patched(&json!([{"op": "remove", "path": "/a/no"}])), Err(Misfit));
-        assert_eq!(patched(&json!([{"op": "add", "path": "/no/deeper", "value": 1}])), Err(Misfit));
+        assert_eq!(patched(&json!([{"op": "remove", "path": "/a/no"}])), Err(PatchNotApplicable));
+        assert_eq!(
+            patched(&json!([{"op": "add", "path": "/no/deeper", "value": 1}])),
+            Err(PatchNotApplicable)
+        );
     }
 }

@@ -10,10 +10,10 @@
 //!
 //! Maps are merged here, and lists in [`lists`], which uses [`order`] to sort them. [`place`] says
 //! how fields merge. [`golang`] formats values as Go does, because errors quote the patch.
-//! Everything works as in apimachinery's `StrategicMergePatch`, including its oddities: a new item
-//! of a list is added unchanged, with its nulls and directives.
+//! Everything works as in apimachinery's `StrategicMergePatch`, including its quirks: a new item of
+//! a list is added unchanged, with its nulls and directives.
 //!
-//! Applying a patch consumes it, because errors show what is left of it.
+//! Applying a patch consumes it, because errors quote the rest of it.
 
 mod golang;
 mod lists;
@@ -49,45 +49,45 @@ pub(crate) struct StrategicPatch {
 
 /// Why a patch cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
-enum Refusal {
+enum PatchError {
     /// A directive is malformed.
-    Form(&'static str),
+    MalformedDirective(&'static str),
     /// A list contains lists.
     ListOfLists,
     /// The patch does not match the object or its type. The real server returns an internal error.
-    Misfit(String),
+    Mismatch(String),
     /// The real server panics on this patch and closes the connection. We answer with a 500.
     Panic,
 }
 
-impl Refusal {
-    const ORDER: Self = Self::Form("invalid patch format of setElementOrder list");
-    const VALUES: Self = Self::Form("invalid patch format of primitive list");
-    const KEYS: Self = Self::Form("invalid patch format of retainKeys");
+impl PatchError {
+    const ORDER: Self = Self::MalformedDirective("invalid patch format of setElementOrder list");
+    const VALUES: Self = Self::MalformedDirective("invalid patch format of primitive list");
+    const KEYS: Self = Self::MalformedDirective("invalid patch format of retainKeys");
 
     fn no_key(item: &Map<String, Value>, key: &str) -> Self {
         let shown = golang::shown_map(item);
-        Self::Misfit(format!("map: {shown} does not contain declared merge key: {key}"))
+        Self::Mismatch(format!("map: {shown} does not contain declared merge key: {key}"))
     }
 
     fn wrong_type(expected: &str, found: &Value) -> Self {
         let found = golang::type_name(found);
-        Self::Misfit(format!("expected a {expected}, but received a {found}"))
+        Self::Mismatch(format!("expected a {expected}, but received a {found}"))
     }
 
     fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> Self {
         let (directive, map) = (golang::as_text(directive), golang::shown_map(map));
-        Self::Misfit(format!("unknown patch type: {directive} in map: {map}"))
+        Self::Mismatch(format!("unknown patch type: {directive} in map: {map}"))
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<PatchError> for Failure {
+    fn from(refusal: PatchError) -> Self {
         match refusal {
-            Refusal::Form(why) => Self::bad_request(why),
-            Refusal::ListOfLists => Self::rejected_patch(),
-            Refusal::Misfit(why) => Self::internal(why),
-            Refusal::Panic => Self::internal(
+            PatchError::MalformedDirective(why) => Self::bad_request(why),
+            PatchError::ListOfLists => Self::rejected_patch(),
+            PatchError::Mismatch(why) => Self::internal(why),
+            PatchError::Panic => Self::internal(
                 "This request caused apiserver to panic. Look in the logs for details.",
             ),
         }
@@ -96,7 +96,7 @@ impl From<Refusal> for Failure {
 
 impl StrategicPatch {
     /// Reads a patch. The real server accepts null as an empty patch.
-    pub(super) fn parse(read: json::Read) -> Result<Self, Failure> {
+    pub(super) fn parse(read: json::ParsedJson) -> Result<Self, Failure> {
         match read.value {
             Value::Object(patch) => Ok(Self { patch, duplicates: read.duplicates }),
             Value::Null => Ok(Self { patch: Map::new(), duplicates: Vec::new() }),
@@ -139,7 +139,7 @@ fn merge(
     mut original: Map<String, Value>,
     patch: &mut Map<String, Value>,
     place: PatchPlace,
-) -> Result<Map<String, Value>, Refusal> {
+) -> Result<Map<String, Value>, PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some(REPLACE) => {
@@ -147,7 +147,7 @@ fn merge(
                 Ok(patch.clone())
             }
             Some(DELETE) => Ok(Map::new()),
-            _ => Err(Refusal::unknown_directive(directive, patch)),
+            _ => Err(PatchError::unknown_directive(directive, patch)),
         };
     }
     retain_keys(&mut original, patch)?;
@@ -184,17 +184,17 @@ fn merge_field(
     name: &str,
     is_deletion: bool,
     place: PatchPlace,
-) -> Result<Option<Value>, Refusal> {
+) -> Result<Option<Value>, PatchError> {
     match (held, change) {
         (Value::Object(held), Value::Object(change)) => {
-            let (inside, patching) = place.map(name).map_err(Refusal::Misfit)?;
+            let (inside, patching) = place.map(name).map_err(PatchError::Mismatch)?;
             if patching.strategy == REPLACE {
                 return Ok(Some(Value::Object(change.clone())));
             }
             merge(held, change, inside).map(Value::Object).map(Some)
         }
         (Value::Array(held), Value::Array(change)) => {
-            let (items, patching) = place.list(name).map_err(Refusal::Misfit)?;
+            let (items, patching) = place.list(name).map_err(PatchError::Mismatch)?;
             let merged = if is_deletion {
                 lists::delete(held, change, items, patching.key)?
             } else if patching.strategy == MERGE {
@@ -219,11 +219,11 @@ fn as_new(change: &mut Value) -> Option<Value> {
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
-) -> Result<(), Refusal> {
+) -> Result<(), PatchError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
-    let Value::Array(keys) = keys else { return Err(Refusal::KEYS) };
+    let Value::Array(keys) = keys else { return Err(PatchError::KEYS) };
     if keys.iter().any(|key| key.is_object() || key.is_array()) {
-        return Err(Refusal::Panic);
+        return Err(PatchError::Panic);
     }
     let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
     let kept = |name: &str| keys.contains(name);
@@ -231,18 +231,18 @@ fn retain_keys(
     let surplus =
         |(name, value): (&String, &Value)| !value.is_null() && !is_directive(name) && !kept(name);
     if patch.iter().any(surplus) {
-        return Err(Refusal::KEYS);
+        return Err(PatchError::KEYS);
     }
     original.retain(|name, _| kept(name));
     Ok(())
 }
 
 /// Returns the name of the list, if the member is a `$deleteFromPrimitiveList` directive.
-fn deleted_list(name: &str) -> Result<Option<&str>, Refusal> {
+fn deleted_list(name: &str) -> Result<Option<&str>, PatchError> {
     if !name.starts_with(DELETE_VALUES) {
         return Ok(None);
     }
-    subject(name, DELETE_VALUES).map(Some).ok_or(Refusal::VALUES)
+    subject(name, DELETE_VALUES).map(Some).ok_or(PatchError::VALUES)
 }
 
 /// Returns the part after the slash of a directive, or `None` if the name only starts like one.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Object};
+use super::{Object, ReviewContext};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::text;
@@ -18,7 +18,7 @@ const LOCAL: &str = "LocalSubjectAccessReview";
 pub(super) fn answer(
     target: &Target,
     mut review: Object,
-    asked: &Asked<'_>,
+    context: &ReviewContext<'_>,
 ) -> Result<Object, Failure> {
     let kind = target.kind.kind.as_str();
     if kind == LOCAL {
@@ -34,12 +34,12 @@ pub(super) fn answer(
     let spec = review.get("spec").cloned().unwrap_or_default();
     let subject;
     let user = if kind == SELF {
-        asked.user
+        context.user
     } else {
         subject = read_subject(&spec);
         &subject
     };
-    let decision = asked.access.auth.decide(asked.access.rbac, user, &attributes(&spec));
+    let decision = context.access.auth.decide(context.access.rbac, user, &attributes(&spec));
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
         status["reason"] = decision.reason.into();

@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Object};
+use super::{Object, ReviewContext};
 use crate::failure::Failure;
 use crate::rbac::aggregate;
-use crate::rbac::index::Missing;
+use crate::rbac::index::MissingRole;
 use crate::rbac::rule::PolicyRule;
 
-pub(super) fn answer(review: &Object, asked: &Asked<'_>) -> Result<Object, Failure> {
+pub(super) fn answer(review: &Object, context: &ReviewContext<'_>) -> Result<Object, Failure> {
     let namespace = review.get("spec").and_then(|spec| spec.get("namespace"));
     let namespace = namespace.and_then(Value::as_str).unwrap_or_default();
     if namespace.is_empty() {
         return Err(Failure::bad_request("no namespace on request"));
     }
-    let status = match asked.access.rbac {
+    let status = match context.access.rbac {
         Some(rbac) => {
-            let (rules, lost) = rbac.rules_of(asked.user, namespace);
-            status(&rules, aggregate(lost.iter().map(Missing::message)))
+            let (rules, lost) = rbac.rules_of(context.user, namespace);
+            status(&rules, aggregate(lost.iter().map(MissingRole::message)))
         }
         None => status(&everything(), None),
     };

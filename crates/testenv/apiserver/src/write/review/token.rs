@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Object, user_info};
+use super::{Object, ReviewContext, user_info};
 use crate::accounts::{self, Authenticated, Claims, ISSUER, Signer};
 use crate::failure::Failure;
 
 /// The error for an unknown token.
 const INVALID: &str = "invalid bearer token";
 
-pub(super) fn answer(mut review: Object, asked: &Asked<'_>) -> Result<Object, Failure> {
+pub(super) fn answer(mut review: Object, context: &ReviewContext<'_>) -> Result<Object, Failure> {
     let spec = review.get("spec").cloned().unwrap_or_default();
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn answer(mut review: Object, asked: &Asked<'_>) -> Result<Object, Fa
     if audiences.is_empty() {
         audiences.push(ISSUER.to_owned());
     }
-    let status = match review_token(token, audiences, asked) {
+    let status = match review_token(token, audiences, context) {
         Ok(found) => json!({
             "authenticated": true,
             "user": user_info(&found.user),
@@ -35,13 +35,13 @@ pub(super) fn answer(mut review: Object, asked: &Asked<'_>) -> Result<Object, Fa
 fn review_token(
     token: &str,
     audiences: Vec<String>,
-    asked: &Asked<'_>,
+    context: &ReviewContext<'_>,
 ) -> Result<Authenticated, String> {
-    let auth = asked.access.auth;
-    match &asked.claims {
-        Some(claims) if !auth.takes_all() || claims.is_ok() => {
+    let auth = context.access.auth;
+    match &context.claims {
+        Some(claims) if !auth.accepts_every_request() || claims.is_ok() => {
             let claims = claims.as_ref().map_err(Clone::clone);
-            let found = claims.and_then(|claims| asked.state.account_of(claims, &audiences));
+            let found = claims.and_then(|claims| context.state.account_of(claims, &audiences));
             found.map_err(|why| format!("[{INVALID}, {why}]"))
         }
         _ => {

@@ -34,13 +34,13 @@ fn schema() -> Schema {
 }
 
 /// An object and its managers.
-struct World {
+struct ManagedObject {
     schema: Schema,
     spec: Value,
     managers: Managers,
 }
 
-impl World {
+impl ManagedObject {
     fn new() -> Self {
         Self { schema: schema(), spec: json!({}), managers: Managers::default() }
     }
@@ -81,8 +81,8 @@ impl World {
 }
 
 #[test]
-fn what_is_applied_no_more_goes() {
-    let mut world = World::new();
+fn fields_no_longer_applied_are_removed() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1", "b": "1", "labels": {"x": "1", "y": "1"}}));
     world.apply("one", json!({"a": "1", "labels": {"x": "1"}}));
     assert_eq!(world.spec, json!({"a": "1", "labels": {"x": "1"}}));
@@ -90,8 +90,8 @@ fn what_is_applied_no_more_goes() {
 }
 
 #[test]
-fn what_somebody_else_manages_stays() {
-    let mut world = World::new();
+fn fields_of_other_managers_are_kept() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1", "set": ["x", "y"]}));
     world.apply("two", json!({"a": "1", "set": ["y", "z"]}));
     world.apply("one", json!({}));
@@ -101,8 +101,8 @@ fn what_somebody_else_manages_stays() {
 }
 
 #[test]
-fn another_value_is_a_conflict_that_force_decides() {
-    let mut world = World::new();
+fn different_value_is_a_conflict_unless_forced() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1"}));
     let conflicts = world.try_apply("two", json!({"a": "2"}), false).expect_err("it must conflict");
     assert_eq!(conflicts[0].manager.name, "one");
@@ -113,8 +113,8 @@ fn another_value_is_a_conflict_that_force_decides() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes_without_asking() {
-    let mut world = World::new();
+fn update_takes_over_changed_fields_without_conflict() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1", "b": "1"}));
     world.update("two", json!({"a": "2", "b": "1"}));
     assert_eq!(world.fields_of("one"), [".spec.b"]);
@@ -125,8 +125,8 @@ fn an_update_takes_what_it_changes_without_asking() {
 }
 
 #[test]
-fn an_update_that_removes_a_field_takes_it_from_everybody() {
-    let mut world = World::new();
+fn removed_field_loses_all_managers() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1", "b": "1"}));
     world.update("two", json!({"b": "1"}));
     assert_eq!(world.fields_of("one"), [".spec.b"]);
@@ -135,7 +135,7 @@ fn an_update_that_removes_a_field_takes_it_from_everybody() {
 
 #[test]
 fn items_of_keyed_lists_are_managed_one_by_one() {
-    let mut world = World::new();
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"keyed": [{"name": "a", "x": 1}]}));
     world.apply("two", json!({"keyed": [{"name": "b", "x": 2}]}));
     let both = json!({"keyed": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]});
@@ -150,15 +150,15 @@ fn items_of_keyed_lists_are_managed_one_by_one() {
 
 #[test]
 fn atomic_lists_have_one_manager() {
-    let mut world = World::new();
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"list": ["a"]}));
     assert!(world.try_apply("two", json!({"list": ["b"]}), false).is_err());
     world.apply("two", json!({"list": ["a"]}));
 }
 
 #[test]
-fn fields_that_nobody_manages_survive_their_neighbours() {
-    let mut world = World::new();
+fn unmanaged_fields_are_kept() {
+    let mut world = ManagedObject::new();
     world.spec = json!({"labels": {"server": "1"}});
     world.apply("one", json!({"a": "1", "labels": {"x": "1"}}));
     world.apply("one", json!({"a": "1"}));
@@ -166,8 +166,8 @@ fn fields_that_nobody_manages_survive_their_neighbours() {
 }
 
 #[test]
-fn managers_are_written_and_read_again() {
-    let mut world = World::new();
+fn managers_round_trip() {
+    let mut world = ManagedObject::new();
     world.apply("one", json!({"a": "1", "keyed": [{"name": "a"}]}));
     world.update("two", json!({"a": "1", "keyed": [{"name": "a"}], "b": "2"}));
     let encoded = world.managers.encode();
@@ -177,7 +177,7 @@ fn managers_are_written_and_read_again() {
 }
 
 #[test]
-fn managers_that_are_not_understood_are_none() {
+fn malformed_managers_are_none() {
     assert_eq!(Managers::decode(&json!([{}])), None);
     assert_eq!(Managers::decode(&json!("x")), None);
     let entry = json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV2"});
@@ -185,8 +185,8 @@ fn managers_that_are_not_understood_are_none() {
 }
 
 #[test]
-fn the_oldest_of_too_many_managers_are_put_together() {
-    let mut world = World::new();
+fn oldest_managers_beyond_the_limit_are_merged() {
+    let mut world = ManagedObject::new();
     for count in 0..14 {
         let mut spec = world.spec.clone();
         spec["labels"][format!("l{count:02}")] = json!("1");

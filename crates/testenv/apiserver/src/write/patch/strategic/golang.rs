@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_wanted_where_texts_are_wanted() {
+    fn values_that_are_not_strings_get_the_error_marker_of_go() {
         assert_eq!(as_text(&json!("merge")), "merge");
         assert_eq!(as_text(&json!(1)), "%!s(int64=1)");
         assert_eq!(as_text(&json!(null)), "%!s(<nil>)");

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 use super::golang::{self, identity};
 use super::order::{Ranks, by_rank, interleave};
 use super::place::PatchPlace;
-use super::{DELETE, DIRECTIVE, MERGE, REPLACE, Refusal, SET_ORDER, subject, without_directives};
+use super::{
+    DELETE, DIRECTIVE, MERGE, PatchError, REPLACE, SET_ORDER, subject, without_directives,
+};
 
 /// The type of a list's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(super) fn merge(
     change: &mut [Value],
     place: PatchPlace,
     key: &str,
-) -> Result<Vec<Value>, Refusal> {
+) -> Result<Vec<Value>, PatchError> {
     merge_with_order(held, change, place, key).map(|(merged, _)| merged)
 }
 
@@ -33,7 +35,7 @@ fn merge_with_order(
     change: &mut [Value],
     place: PatchPlace,
     key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), Refusal> {
+) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     if held.is_empty() && change.is_empty() {
         return Ok((held, Vec::new()));
     }
@@ -43,7 +45,7 @@ fn merge_with_order(
     let mut seen = HashSet::new();
     let both = held.iter().chain(&*change);
     let merged: Vec<Value> = both.filter(|value| seen.insert(identity(value))).cloned().collect();
-    let merged = Parts::of(merged, change, key)?.in_order(change, &held, key)?;
+    let merged = MergedItems::of(merged, change, key)?.in_order(change, &held, key)?;
     Ok((merged, held))
 }
 
@@ -54,7 +56,7 @@ pub(super) fn delete(
     change: &mut [Value],
     place: PatchPlace,
     key: &str,
-) -> Result<Vec<Value>, Refusal> {
+) -> Result<Vec<Value>, PatchError> {
     if held.is_empty() && change.is_empty() {
         return Ok(held);
     }
@@ -71,13 +73,13 @@ pub(super) fn set_order(
     patch: &mut Map<String, Value>,
     directive: &str,
     place: PatchPlace,
-) -> Result<(), Refusal> {
+) -> Result<(), PatchError> {
     let order = patch.remove(directive).unwrap_or_default();
     let Value::Array(order) = order else { return Err(wants_list(&order)) };
-    let name = subject(directive, SET_ORDER).ok_or(Refusal::ORDER)?;
+    let name = subject(directive, SET_ORDER).ok_or(PatchError::ORDER)?;
     let held = original.get(name).map(as_list).transpose()?.cloned();
     let change = patch.get(name).map(as_list).transpose()?.cloned();
-    let (items_place, patching) = place.list(name).map_err(Refusal::Misfit)?;
+    let (items_place, patching) = place.list(name).map_err(PatchError::Mismatch)?;
     check_order(change.as_deref().unwrap_or_default(), &order, patching.key)?;
     let (merged, server) = match (held.clone(), patch.get_mut(name)) {
         (None, None) => return Ok(()),
@@ -91,7 +93,7 @@ pub(super) fn set_order(
         }
         (Some(held), Some(change)) => (as_list(change)?.clone(), held),
     };
-    let parts = Parts::of(merged, &order, patching.key)?;
+    let parts = MergedItems::of(merged, &order, patching.key)?;
     items(held.as_deref().unwrap_or_default(), change.as_deref().unwrap_or_default())?;
     let ordered = parts.in_order(&order, &server, patching.key)?;
     original.insert(name.to_owned(), Value::Array(ordered));
@@ -105,16 +107,16 @@ fn merge_maps(
     change: &mut [Value],
     place: PatchPlace,
     key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), Refusal> {
+) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     if key.is_empty() {
         let of = place.go_kind();
-        return Err(Refusal::Misfit(format!("cannot merge lists without merge key for {of}")));
+        return Err(PatchError::Mismatch(format!("cannot merge lists without merge key for {of}")));
     }
-    let Special { replaces, deleted } = Special::of(change, key)?;
+    let ListDirectives { replaces, deleted } = ListDirectives::of(change, key)?;
     let plain: Vec<Value> =
         change.iter().filter(|item| item.get(DIRECTIVE).is_none()).cloned().collect();
     if replaces {
-        let merged = Parts::of(plain.clone(), &[], key)?.in_order(&[], &plain, key)?;
+        let merged = MergedItems::of(plain.clone(), &[], key)?.in_order(&[], &plain, key)?;
         return Ok((merged, held));
     }
     let is_kept =
@@ -133,10 +135,10 @@ fn merge_maps(
         if fields.contains_key(DIRECTIVE) {
             continue;
         }
-        let value = identity(fields.get(key).ok_or_else(|| Refusal::no_key(fields, key))?);
+        let value = identity(fields.get(key).ok_or_else(|| PatchError::no_key(fields, key))?);
         // Go panics if it compares two merge keys that are maps or lists.
         if value.is_none() {
-            return Err(Refusal::Panic);
+            return Err(PatchError::Panic);
         }
         if let Some(&at) = places.get(&value) {
             let Value::Object(found) = merged[at].take() else { continue };
@@ -148,35 +150,35 @@ fn merge_maps(
     }
     // Go deletes and appends in place: new items take the positions of deleted ones.
     let server = merged.iter().take(before).cloned().collect();
-    let merged = Parts::of(merged, &plain, key)?.in_order(&plain, &held, key)?;
+    let merged = MergedItems::of(merged, &plain, key)?.in_order(&plain, &held, key)?;
     Ok((merged, server))
 }
 
 /// The directives among the items of a patch.
 #[derive(Default)]
-struct Special {
+struct ListDirectives {
     /// Whether the rest of the patch replaces the list.
     replaces: bool,
     /// The keys of the items to delete.
     deleted: HashSet<Option<String>>,
 }
 
-impl Special {
-    fn of(change: &[Value], key: &str) -> Result<Self, Refusal> {
+impl ListDirectives {
+    fn of(change: &[Value], key: &str) -> Result<Self, PatchError> {
         let mut special = Self::default();
         for fields in change.iter().filter_map(Value::as_object) {
             let Some(directive) = fields.get(DIRECTIVE) else { continue };
             match directive.as_str() {
                 Some(DELETE) => {
-                    let value = fields.get(key).ok_or_else(|| Refusal::no_key(fields, key))?;
+                    let value = fields.get(key).ok_or_else(|| PatchError::no_key(fields, key))?;
                     special.deleted.extend(identity(value).map(Some));
                 }
                 Some(REPLACE) => special.replaces = true,
                 Some(MERGE) => {
                     let why = "merging lists cannot yet be specified in the patch";
-                    return Err(Refusal::Misfit(why.to_owned()));
+                    return Err(PatchError::Mismatch(why.to_owned()));
                 }
-                _ => return Err(Refusal::unknown_directive(directive, fields)),
+                _ => return Err(PatchError::unknown_directive(directive, fields)),
             }
         }
         Ok(special)
@@ -184,18 +186,18 @@ impl Special {
 }
 
 /// The items of a merged list: those that the patch names, and those that only the server has.
-struct Parts {
+struct MergedItems {
     named: Vec<Value>,
     others: Vec<Value>,
 }
 
-impl Parts {
-    fn of(merged: Vec<Value>, wanted: &[Value], key: &str) -> Result<Self, Refusal> {
+impl MergedItems {
+    fn of(merged: Vec<Value>, wanted: &[Value], key: &str) -> Result<Self, PatchError> {
         let ranks = Ranks::new(wanted, key);
         if key.is_empty() {
             // Go uses the values as map keys, and panics for maps and lists.
             if wanted.iter().chain(&merged).any(|value| identity(value).is_none()) {
-                return Err(Refusal::Panic);
+                return Err(PatchError::Panic);
             }
         } else {
             check_keys(&merged, key)?;
@@ -211,7 +213,7 @@ impl Parts {
         wanted: &[Value],
         server: &[Value],
         key: &str,
-    ) -> Result<Vec<Value>, Refusal> {
+    ) -> Result<Vec<Value>, PatchError> {
         if !key.is_empty() || server.iter().any(Value::is_object) {
             check_keys(wanted, key)?;
             check_keys(server, key)?;
@@ -223,7 +225,7 @@ impl Parts {
     }
 }
 
-/// Moves delete directives, which came in with new items, to the end of the list.
+/// Moves delete directives, which are part of new items, to the end of the list.
 fn deletions_last(list: Vec<Value>) -> Vec<Value> {
     let (deletions, mut others): (Vec<Value>, Vec<Value>) = list
         .into_iter()
@@ -234,19 +236,19 @@ fn deletions_last(list: Vec<Value>) -> Vec<Value> {
 
 /// Go searches the patch list for every merged item. It fails at the first entry that is not a map,
 /// unless it finds the item earlier.
-fn check_search(merged: &[Value], wanted: &[Value], ranks: &Ranks<'_>) -> Result<(), Refusal> {
+fn check_search(merged: &[Value], wanted: &[Value], ranks: &Ranks<'_>) -> Result<(), PatchError> {
     let Some(odd) = wanted.iter().position(|item| !item.is_object()) else { return Ok(()) };
     if merged.iter().any(|item| ranks.of(item).is_none_or(|rank| rank > odd)) {
-        return Err(Refusal::Misfit(format!("value for key {odd} is not a map")));
+        return Err(PatchError::Mismatch(format!("value for key {odd} is not a map")));
     }
     Ok(())
 }
 
-fn check_keys(list: &[Value], key: &str) -> Result<(), Refusal> {
+fn check_keys(list: &[Value], key: &str) -> Result<(), PatchError> {
     for item in list {
         let fields = as_map(item)?;
         if !fields.contains_key(key) {
-            return Err(Refusal::no_key(fields, key));
+            return Err(PatchError::no_key(fields, key));
         }
     }
     Ok(())
@@ -254,7 +256,7 @@ fn check_keys(list: &[Value], key: &str) -> Result<(), Refusal> {
 
 /// Checks that `order` contains the items of a patch, in the same order. Items to delete are
 /// ignored.
-fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Refusal> {
+fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     if change.is_empty() || order.is_empty() {
         return Ok(());
     }
@@ -281,53 +283,55 @@ fn check_order(change: &[Value], order: &[Value], key: &str) -> Result<(), Refus
     }
     if at < items.len() && place >= order.len() {
         let (patch, order) = (golang::shown_list(change), golang::shown_list(order));
-        return Err(Refusal::Misfit(format!(
+        return Err(PatchError::Mismatch(format!(
             "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
         )));
     }
     Ok(())
 }
 
-fn is_same(left: &Value, right: &Value, key: &str) -> Result<bool, Refusal> {
+fn is_same(left: &Value, right: &Value, key: &str) -> Result<bool, PatchError> {
     let (left, right) = if key.is_empty() {
         (left, right)
     } else {
         let (left, right) = (as_map(left)?, as_map(right)?);
-        let value = |map| Map::get(map, key).ok_or_else(|| Refusal::no_key(map, key));
+        let value = |map| Map::get(map, key).ok_or_else(|| PatchError::no_key(map, key));
         (value(left)?, value(right)?)
     };
     match (identity(left), identity(right)) {
-        (None, None) if golang::type_name(left) == golang::type_name(right) => Err(Refusal::Panic),
+        (None, None) if golang::type_name(left) == golang::type_name(right) => {
+            Err(PatchError::Panic)
+        }
         (left, right) => Ok(left.is_some() && left == right),
     }
 }
 
 /// Returns the type of the items of both lists. They must all have the same type.
-fn items(held: &[Value], change: &[Value]) -> Result<Items, Refusal> {
+fn items(held: &[Value], change: &[Value]) -> Result<Items, PatchError> {
     let mut types = held.iter().chain(change).map(|item| (item, golang::type_name(item)));
     let Some((first, of)) = types.next() else {
-        return Err(Refusal::Misfit("no elements in any of the given slices".to_owned()));
+        return Err(PatchError::Mismatch("no elements in any of the given slices".to_owned()));
     };
     match first {
-        Value::Array(_) => return Err(Refusal::ListOfLists),
-        Value::Null => return Err(Refusal::Panic),
+        Value::Array(_) => return Err(PatchError::ListOfLists),
+        Value::Null => return Err(PatchError::Panic),
         _ => {}
     }
     if types.any(|(_, other)| other != of) {
         let lists = golang::shown_lists(&[held, change]);
-        return Err(Refusal::Misfit(format!("list element types are not identical: {lists}")));
+        return Err(PatchError::Mismatch(format!("list element types are not identical: {lists}")));
     }
     Ok(if first.is_object() { Items::Maps } else { Items::Scalars })
 }
 
-fn as_list(value: &Value) -> Result<&Vec<Value>, Refusal> {
+fn as_list(value: &Value) -> Result<&Vec<Value>, PatchError> {
     value.as_array().ok_or_else(|| wants_list(value))
 }
 
-fn wants_list(found: &Value) -> Refusal {
-    Refusal::wrong_type("[]interface {}", found)
+fn wants_list(found: &Value) -> PatchError {
+    PatchError::wrong_type("[]interface {}", found)
 }
 
-fn as_map(value: &Value) -> Result<&Map<String, Value>, Refusal> {
-    value.as_object().ok_or_else(|| Refusal::wrong_type("map[string]interface {}", value))
+fn as_map(value: &Value) -> Result<&Map<String, Value>, PatchError> {
+    value.as_object().ok_or_else(|| PatchError::wrong_type("map[string]interface {}", value))
 }

@@ -62,8 +62,8 @@ pub(super) fn by_rank(items: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     ranked.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Puts each item of the server before the first patch item that it preceded. Both lists keep their
-/// order.
+/// Inserts each item that only the server has before the first item of the patch that it preceded.
+/// Both lists keep their order.
 pub(super) fn interleave(server: Vec<Value>, patch: Vec<Value>, ranks: &Ranks<'_>) -> Vec<Value> {
     let mut merged = Vec::with_capacity(server.len() + patch.len());
     let (mut server, mut patch) = (server.into_iter().peekable(), patch.into_iter().peekable());

@@ -2,7 +2,7 @@
 //! for unknown fields.
 
 use crate::kind::Kind;
-use crate::kinds::shape::table::{Field, Patching, Shape, TABLE, Table, Type};
+use crate::kinds::shape::table::{Field, PatchMarkers, Shape, TABLE, Table, Type};
 
 /// A place in a built-in type that a strategic merge patch has reached.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl PatchPlace {
     ///
     /// # Errors
     /// Returns an error if the field is unknown.
-    pub(super) fn map(self, name: &str) -> Result<(Self, Patching), String> {
+    pub(super) fn map(self, name: &str) -> Result<(Self, PatchMarkers), String> {
         let field = self.field(name)?;
         Ok((Self::new(&field.shape), field.patching))
     }
@@ -41,7 +41,7 @@ impl PatchPlace {
     ///
     /// # Errors
     /// Returns an error if the field is unknown or is no list.
-    pub(super) fn list(self, name: &str) -> Result<(Self, Patching), String> {
+    pub(super) fn list(self, name: &str) -> Result<(Self, PatchMarkers), String> {
         let field = self.field(name)?;
         match &field.shape {
             Shape::List(_, items) => Ok((Self::new(items), field.patching)),

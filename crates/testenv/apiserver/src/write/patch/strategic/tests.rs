@@ -10,14 +10,14 @@ fn pod_spec() -> PatchPlace {
 }
 
 /// Applies a patch to the spec of a pod.
-fn patched(original: Value, patch: Value) -> Result<Value, Refusal> {
+fn patched(original: Value, patch: Value) -> Result<Value, PatchError> {
     let (Value::Object(original), Value::Object(mut patch)) = (original, patch) else {
         panic!("both must be objects");
     };
     merge(original, &mut patch, pod_spec()).map(Value::Object)
 }
 
-fn made(original: Value, patch: Value) -> Value {
+fn merged(original: Value, patch: Value) -> Value {
     let shown = patch.clone();
     patched(original, patch).unwrap_or_else(|refusal| panic!("{shown}: {refusal:?}"))
 }
@@ -36,32 +36,32 @@ fn letters(list: &Value) -> String {
 fn maps_merge_and_null_removes() {
     let original = json!({"hostname": "a", "nodeSelector": {"x": "1", "y": "2"}});
     let patch = json!({"hostname": null, "nodeSelector": {"x": null, "z": "3"}, "absent": null});
-    assert_eq!(made(original, patch), json!({"nodeSelector": {"y": "2", "z": "3"}}));
+    assert_eq!(merged(original, patch), json!({"nodeSelector": {"y": "2", "z": "3"}}));
 }
 
 #[test]
-fn what_is_new_loses_its_nulls_and_directives() {
+fn new_fields_lose_nulls_and_directives() {
     let patch = json!({
         "affinity": {"a": null, "b": {"$patch": "replace"}, "c": [{"$patch": "delete"}, {"d": null}]},
     });
-    assert_eq!(made(json!({}), patch), json!({"affinity": {"c": [{}]}}));
-    assert_eq!(made(json!({}), json!({"affinity": {"$patch": "delete"}})), json!({}));
+    assert_eq!(merged(json!({}), patch), json!({"affinity": {"c": [{}]}}));
+    assert_eq!(merged(json!({}), json!({"affinity": {"$patch": "delete"}})), json!({}));
 }
 
 #[test]
 fn a_value_of_another_type_is_replaced() {
     let original = json!({"nodeSelector": {"x": "1"}});
     let patch = json!({"nodeSelector": "text"});
-    assert_eq!(made(original, patch), json!({"nodeSelector": "text"}));
+    assert_eq!(merged(original, patch), json!({"nodeSelector": "text"}));
 }
 
 #[test]
 fn directives_replace_and_empty_maps() {
     let original = json!({"nodeSelector": {"x": "1"}});
     let replace = json!({"nodeSelector": {"$patch": "replace", "y": "2"}});
-    assert_eq!(made(original.clone(), replace), json!({"nodeSelector": {"y": "2"}}));
+    assert_eq!(merged(original.clone(), replace), json!({"nodeSelector": {"y": "2"}}));
     let delete = json!({"nodeSelector": {"$patch": "delete", "y": "2"}});
-    assert_eq!(made(original, delete), json!({"nodeSelector": {}}));
+    assert_eq!(merged(original, delete), json!({"nodeSelector": {}}));
 }
 
 #[test]
@@ -72,19 +72,19 @@ fn items_merge_by_key_and_only_the_first_of_two() {
     let patch = json!({"containers": [{"name": "a", "image": "3"}]});
     let containers =
         json!([{"name": "a", "image": "3"}, {"name": "a", "image": "2"}, {"name": "b"}]);
-    assert_eq!(made(original, patch), json!({ "containers": containers }));
+    assert_eq!(merged(original, patch), json!({ "containers": containers }));
 }
 
 #[test]
-fn a_new_item_is_taken_as_it_stands() {
+fn new_list_item_is_added_unchanged() {
     let item = json!({"name": "b", "image": null, "$setElementOrder/env": []});
     let patch = json!({"containers": [item]});
-    let made = made(json!({"containers": named("a")}), patch);
-    assert_eq!(made["containers"][0], item);
+    let merged = merged(json!({"containers": named("a")}), patch);
+    assert_eq!(merged["containers"][0], item);
 }
 
 #[test]
-fn order_of_the_patch_goes_before_that_of_the_object() {
+fn order_of_the_patch_has_precedence() {
     // Present items, items of the patch, and the result.
     for (held, patch, expected) in [
         ("abc", "d", "dabc"),
@@ -96,13 +96,13 @@ fn order_of_the_patch_goes_before_that_of_the_object() {
         ("", "ba", "ba"),
     ] {
         let original = if held.is_empty() { json!({}) } else { json!({"containers": named(held)}) };
-        let made = made(original, json!({"containers": named(patch)}));
-        assert_eq!(letters(&made["containers"]), expected, "{held} patched with {patch}");
+        let merged = merged(original, json!({"containers": named(patch)}));
+        assert_eq!(letters(&merged["containers"]), expected, "{held} patched with {patch}");
     }
 }
 
 #[test]
-fn order_of_the_directive_goes_before_all() {
+fn order_of_the_directive_has_precedence() {
     for (held, order, patch, expected) in [
         ("abc", "cba", "", "cba"),
         ("abc", "cb", "", "acb"),
@@ -116,8 +116,8 @@ fn order_of_the_directive_goes_before_all() {
         if !patch.is_empty() {
             change["containers"] = named(patch);
         }
-        let made = made(json!({"containers": named(held)}), change);
-        assert_eq!(letters(&made["containers"]), expected, "{held} in the order {order}");
+        let merged = merged(json!({"containers": named(held)}), change);
+        assert_eq!(letters(&merged["containers"]), expected, "{held} in the order {order}");
     }
 }
 
@@ -125,49 +125,49 @@ fn order_of_the_directive_goes_before_all() {
 fn items_are_deleted_and_lists_replaced() {
     let original = || json!({"containers": named("abc")});
     let delete = json!({"containers": [{"$patch": "delete", "name": "b"}, {"name": "d"}]});
-    assert_eq!(letters(&made(original(), delete)["containers"]), "dac");
+    assert_eq!(letters(&merged(original(), delete)["containers"]), "dac");
     // The new item takes the position of the deleted one in the server's order.
     let renamed = json!({
         "$setElementOrder/containers": named("dc"),
         "containers": [{"$patch": "delete", "name": "b"}, {"name": "d"}],
     });
-    assert_eq!(letters(&made(original(), renamed)["containers"]), "adc");
+    assert_eq!(letters(&merged(original(), renamed)["containers"]), "adc");
     let replace = json!({"containers": [{"$patch": "replace"}, {"name": "z"}, {"name": "y"}]});
-    assert_eq!(letters(&made(original(), replace)["containers"]), "zy");
+    assert_eq!(letters(&merged(original(), replace)["containers"]), "zy");
     let empty = json!({"containers": [{"$patch": "replace"}]});
-    assert_eq!(made(original(), empty)["containers"], json!([]));
+    assert_eq!(merged(original(), empty)["containers"], json!([]));
 }
 
 #[test]
 fn lists_without_a_strategy_are_replaced_as_they_are() {
     let original = json!({"tolerations": [{"key": "a"}]});
     let patch = json!({"tolerations": [{"key": "b", "value": null}]});
-    assert_eq!(made(original, patch.clone()), patch);
+    assert_eq!(merged(original, patch.clone()), patch);
 }
 
 #[test]
 fn scalars_are_a_set_in_the_order_of_the_patch() {
     let metadata = PatchPlace::of("v1", "Pod").and_then(|pod| pod.map("metadata").ok());
     let (metadata, _) = metadata.expect("a pod has metadata");
-    let made = |change: Value| {
+    let merged = |change: Value| {
         let original = json!({"finalizers": ["a", "b", "c"]});
         let (Value::Object(original), Value::Object(mut change)) = (original, change) else {
             panic!("both must be objects");
         };
         merge(original, &mut change, metadata).map(|merged| merged["finalizers"].clone())
     };
-    assert_eq!(made(json!({"finalizers": ["d", "d", "b"]})), Ok(json!(["d", "a", "b", "c"])));
+    assert_eq!(merged(json!({"finalizers": ["d", "d", "b"]})), Ok(json!(["d", "a", "b", "c"])));
     let delete = json!({"$deleteFromPrimitiveList/finalizers": ["b", "x"]});
-    assert_eq!(made(delete), Ok(json!(["a", "c"])));
+    assert_eq!(merged(delete), Ok(json!(["a", "c"])));
     let all = json!({
         "$deleteFromPrimitiveList/finalizers": ["a"],
         "$setElementOrder/finalizers": ["c", "x", "b"],
         "finalizers": ["x"],
     });
-    assert_eq!(made(all), Ok(json!(["c", "x", "b"])));
-    let refusal = made(json!({"finalizers": [1]}));
+    assert_eq!(merged(all), Ok(json!(["c", "x", "b"])));
+    let refusal = merged(json!({"finalizers": [1]}));
     let why = "list element types are not identical: [[a b c] [1]]";
-    assert_eq!(refusal, Err(Refusal::Misfit(why.to_owned())));
+    assert_eq!(refusal, Err(PatchError::Mismatch(why.to_owned())));
 }
 
 #[test]
@@ -176,39 +176,39 @@ fn many_keys_are_retained_in_linear_time() {
     let names: Vec<String> = (0..100_000).map(|name| name.to_string()).collect();
     let held: Map<String, Value> = names.iter().map(|name| (name.clone(), json!("1"))).collect();
     let kept: Vec<&String> = names.iter().skip(50_000).collect();
-    let made = made(
+    let merged = merged(
         json!({"nodeSelector": held}),
         json!({"nodeSelector": {"$retainKeys": kept, "99999": "2"}}),
     );
-    let left = made["nodeSelector"].as_object().expect("a map");
+    let left = merged["nodeSelector"].as_object().expect("a map");
     assert_eq!((left.len(), &left["99999"]), (50_000, &json!("2")));
 }
 
 #[test]
-fn keys_that_are_not_retained_go() {
+fn keys_that_are_not_retained_are_removed() {
     let original = json!({"volumes": [{"name": "v", "emptyDir": {}}]});
     let volume =
         json!({"$retainKeys": ["name", "configMap"], "name": "v", "configMap": {"name": "c"}});
-    let made = made(original.clone(), json!({"volumes": [volume]}));
-    assert_eq!(made, json!({"volumes": [{"name": "v", "configMap": {"name": "c"}}]}));
+    let merged = merged(original.clone(), json!({"volumes": [volume]}));
+    assert_eq!(merged, json!({"volumes": [{"name": "v", "configMap": {"name": "c"}}]}));
     let volume = json!({"$retainKeys": ["name"], "name": "v", "configMap": {"name": "c"}});
-    assert_eq!(patched(original, json!({"volumes": [volume]})), Err(Refusal::KEYS));
+    assert_eq!(patched(original, json!({"volumes": [volume]})), Err(PatchError::KEYS));
 }
 
 #[test]
-fn what_brings_the_real_server_down_is_refused() {
+fn patches_that_panic_the_real_server_are_refused() {
     for patch in [
         json!({"containers": [{"name": {}}]}),
         json!({"$retainKeys": [[]]}),
         json!({"$setElementOrder/tolerations": [{"key": "a"}]}),
     ] {
         let original = json!({"containers": named("a"), "tolerations": [{"key": "a"}]});
-        assert_eq!(patched(original, patch.clone()), Err(Refusal::Panic), "{patch}");
+        assert_eq!(patched(original, patch.clone()), Err(PatchError::Panic), "{patch}");
     }
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
+fn errors_name_the_cause() {
     for (patch, why) in [
         (
             json!({"containers": [{"image": "x"}]}),
@@ -246,9 +246,9 @@ fn refusals_name_what_is_wrong() {
             "nodeSelector": {"x": {}},
         });
         let refusal = patched(original, patch);
-        assert_eq!(refusal, Err(Refusal::Misfit(why.to_owned())));
+        assert_eq!(refusal, Err(PatchError::Mismatch(why.to_owned())));
     }
     let broken = json!({"$deleteFromPrimitiveListOf/x": []});
-    assert_eq!(patched(json!({}), broken), Err(Refusal::VALUES));
-    assert_eq!(patched(json!({}), json!({"$setElementOrder": []})), Err(Refusal::ORDER));
+    assert_eq!(patched(json!({}), broken), Err(PatchError::VALUES));
+    assert_eq!(patched(json!({}), json!({"$setElementOrder": []})), Err(PatchError::ORDER));
 }
