@@ -14,7 +14,8 @@ use crate::priority::Group;
 use crate::queue::WorkQueue;
 use crate::shared::{GroupOf, Shared};
 
-/// A `Low` key waits at most twice this before it competes with `High` ones.
+/// A `Low` key competes with `High` ones after twice this, or somewhat later: keys age when one is
+/// taken.
 const AGING_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Builds a queue that differs from the default; see [`WorkQueue::builder`].

@@ -13,7 +13,9 @@ pub(crate) fn guarded<R>(
     consequence: &str,
     call: impl FnOnce() -> R,
 ) -> Option<R> {
-    let returned = catch_unwind(AssertUnwindSafe(call)).ok();
+    let returned = catch_unwind(AssertUnwindSafe(call));
+    // Forgotten, because dropping the panic's payload may panic as well.
+    let returned = returned.map_err(std::mem::forget).ok();
     if returned.is_none() {
         tracing::error!(
             queue,

@@ -185,16 +185,18 @@ impl<K: Eq + Hash + Clone, C> Lease<K, C> {
     }
 
     fn add_again(&mut self, delay: Duration, keeps_causes: bool) -> Result<(), AddError<K>> {
-        // Releases the causes, so that the ledger can move them to the next run.
-        self.causes = OnceLock::from(None);
-        let now = self.shared().clock.now();
+        let shared = &self.held.shared;
+        let now = shared.clock.now();
         let due = (!delay.is_zero()).then(|| now + delay);
         let mut dropped = Dropped::default();
-        let mut locked = self.shared().lock();
+        let mut locked = shared.lock();
         if locked.shut_down {
             drop(locked);
             return Err(AddError::ShutDown { key: self.taken.key.clone() });
         }
+        // Releases the causes, so that the ledger can move them to the next run. The ledger still
+        // shares them, so none is dropped under the lock.
+        self.causes = OnceLock::from(None);
         let Taken { run, priority, .. } = self.taken;
         locked.ledger.add_again(run, priority, now, due, keeps_causes, &mut dropped);
         Ok(())

@@ -329,9 +329,9 @@ impl<K, C> Ledger<K, C> {
     /// A key that has been at one level for `aging` or longer, and the level above. `None` if all
     /// keys in line are at one level, because then no key starves.
     ///
-    /// Looks only at the first key of a level, which has usually been there longest. A key that was
-    /// parked returns to the front and may be younger. The keys behind it do not age until it has
-    /// left the level.
+    /// Looks only at the first key of a level, which has usually been there longest. Without groups,
+    /// a key that was parked returns to the front and may be younger. The keys behind it do not age
+    /// until it has left the level.
     fn next_to_age(&self, now: Time) -> Option<(SlotId, Priority)> {
         if !self.line.has_several_levels() {
             return None;

@@ -35,8 +35,9 @@
 //!
 //! # Concepts
 //!
-//! A **key** is any value that is `Eq + Hash + Clone`. It identifies an object; it
-//! does not contain it. A key may have a run in progress and a next run:
+//! A **key** is any value that is `Eq + Hash + Clone`. It identifies an object; it does not contain
+//! it. Keys are hashed, compared and cloned under a lock: these must not panic, and must not call
+//! the queue. A key may have a run in progress and a next run:
 //!
 //! - **ready**: in line, for the next free worker;
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
@@ -65,12 +66,14 @@
 //!   in the order in which they became ready. A key that is added while it runs takes its place in
 //!   line at once. If its turn comes before its run has ended, it is skipped, and goes to the front
 //!   of its priority (or group) when the run ends. If more than 256 keys are due at one moment,
-//!   they become ready in batches of 256, and other keys may come between two batches.
+//!   they become ready in batches of 256, whatever their priorities, and other keys may come
+//!   between two batches.
 //! - **On time.** A waiting key becomes ready at its time: not earlier and, if a worker is free,
 //!   not later than the timer's resolution of a millisecond.
-//! - **No starvation.** A ready key moves up one priority every [`aging`](Builder::aging) period
-//!   while keys of another priority are ready. A key that goes to the front because its turn came
-//!   while it was running can hold this up for the keys behind it, but for no longer than a period.
+//! - **No starvation.** If keys of several priorities are ready, a key that has been at one priority
+//!   for an [`aging`](Builder::aging) period moves up by one when a key is next taken, and the next
+//!   period begins then. A key that goes to the front because its turn came while it was running
+//!   can hold this up for the keys behind it, but for no longer than a period.
 //! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
 //!   because its task is cancelled.
 //! - **Bounded.** A key has at most one next run, and a run has at most eight causes. Keys that
@@ -79,8 +82,8 @@
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add returns an error
 //!   that contains the key. Ready keys are still handed out, and waiting keys are returned.
 //! - **Your code runs unlocked.** Limiters, group functions and observers are called, and keys and
-//!   causes are dropped, while the queue is not locked. Only comparing and cloning keys, and
-//!   cloning causes for a snapshot, happen under the lock.
+//!   causes are dropped, while the queue is not locked. Only hashing, comparing and cloning keys,
+//!   and cloning causes for a snapshot, happen under a lock.
 //!
 //! If the last handle of a queue is dropped while keys are ready or waiting, these keys are dropped
 //! and a warning is logged (with `tracing`).

@@ -30,7 +30,8 @@ pub(crate) struct Line {
 
 #[derive(Debug)]
 struct Level {
-    /// All keys of the level in the order of arrival, behind those that were parked.
+    /// All keys of the level in the order of arrival. Those that were parked are in front; with
+    /// groups, at the end.
     keys: List,
     /// The same keys by group, the groups in the order of their turns. `None` without groups.
     turns: Option<LinkedHashMap<Group, List, foldhash::fast::RandomState>>,
@@ -51,7 +52,10 @@ impl Line {
     /// the turns; another one enters them at `end`.
     pub(crate) fn push(&mut self, end: End, level: Priority, group: Option<Group>, id: SlotId) {
         let Level { keys, turns } = &mut self.levels[level as usize];
-        keys.push(end, id, &mut self.level_links);
+        // With groups, this list decides only which key ages next. A key that runs all the time
+        // would keep the others from aging if it came to the front whenever it was parked.
+        let aging_end = if turns.is_some() { End::Back } else { end };
+        keys.push(aging_end, id, &mut self.level_links);
         if let Some(turns) = turns {
             let group = expect_group(group);
             if !turns.contains_key(&group) {

@@ -128,7 +128,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Safe: a key is taken in the same step that returns it. A `get` that is dropped while it
     /// waits has taken no key, and a wake-up that it received goes to another worker. If you
     /// `select!` on `&mut get`, do not run a long handler before you poll it again: a wake-up that
-    /// it has received reaches no other worker until then.
+    /// it has received, or the time of a delayed key for which it watches, reaches no other worker
+    /// until then. Shutting down reaches all of them.
     ///
     /// # Panics
     /// Panics if keys wait for their time and the caller is not inside a tokio runtime with a
@@ -244,6 +245,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
             state.shut_down = true;
             state.ledger.take_waiting(dropped)
         });
+        // A ready key may have woken a `get` that nobody polls any more.
+        self.shared.wake_all();
         let clock = self.shared.clock;
         waiting.into_iter().map(|(key, due)| WaitingKey { key, due: clock.instant(due) }).collect()
     }

@@ -50,6 +50,8 @@ impl<K: Eq + Hash + Clone> Retries<K> {
         // The longest delay that an add accepts.
         let delay = delay.min(MAX_DELAY);
         let mut failures = self.failures.lock();
+        // Again, because the key may have succeeded since.
+        let number = failures.next_count(key, DelaySource::Limiter, now);
         let forgotten = failures.record(key, number, DelaySource::Limiter, now, delay);
         self.update_failed_keys(&failures);
         drop(failures);

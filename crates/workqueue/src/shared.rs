@@ -14,8 +14,9 @@
 //! - A thread that unlocks the queue wakes one sleeper if there is work for it. When that worker
 //!   unlocks the queue, it wakes the next one if there is more work.
 //! - One sleeper is needed for each key in line, and one more if a key is due before the earliest
-//!   alarm. If more are needed than are being woken already, another one is woken. If the queue is
-//!   shut down and empty, all are woken.
+//!   alarm. If more are needed than are being woken already, another one is woken.
+//! - When the queue is shut down, and when its last ready key is taken after that, all are woken at
+//!   once.
 //! - A worker that goes to sleep sets an alarm for the next due time, unless another worker has an
 //!   alarm that is as early. So the queue needs no task and no timer of its own.
 //! - A `get` that is dropped while it sleeps clears its alarm, and [`Notify`] passes a wake-up that
@@ -148,6 +149,15 @@ impl<K, C> Shared<K, C> {
         read(&mut locked, &mut dropped)
     }
 
+    /// Wakes all sleepers, also those that count as being woken. The queue must not be locked.
+    pub(crate) fn wake_all(&self) {
+        #[cfg(test)]
+        if Mistake::LeavesLastAsleep.is_made() {
+            return;
+        }
+        self.work.notify_waiters();
+    }
+
     /// Waits until no key is ready, waiting or running.
     pub(crate) async fn wait_idle(&self) {
         loop {
@@ -182,7 +192,7 @@ impl<K, C> State<K, C> {
         }
         let is_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
         let needs_alarm = self.ledger.next_due().is_some_and(is_before_alarm);
-        self.ledger.in_line() + usize::from(needs_alarm) > self.waking || self.is_finished()
+        self.ledger.in_line() + usize::from(needs_alarm) > self.waking
     }
 
     /// Returns whether the queue is idle. If not, the caller is notified when it is.
@@ -192,6 +202,17 @@ impl<K, C> State<K, C> {
             self.has_idle_waiters = true;
         }
         is_idle
+    }
+
+    /// Counts all sleepers as being woken, if no worker will ever get a key again. Returns whether
+    /// to wake them after unlocking. They are not woken one by one: the first might be a `get` that
+    /// nobody polls any more.
+    fn start_waking_all(&mut self) -> bool {
+        let wakes_all = self.is_finished() && self.sleepers > self.waking;
+        if wakes_all {
+            self.waking = self.sleepers;
+        }
+        wakes_all
     }
 
     /// Counts a sleeper as being woken, if there is work for one. Returns whether to wake it after
@@ -254,11 +275,15 @@ impl<K, C> DerefMut for Locked<'_, K, C> {
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
+        let wakes_all = self.start_waking_all();
         let wakes_sleeper = self.start_waking();
         let wakes_idle = self.should_notify_idle();
         let events = self.ledger.take_events();
         self.state = None;
         yield_point();
+        if wakes_all {
+            self.shared.wake_all();
+        }
         if wakes_sleeper {
             self.shared.work.notify_one();
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// A time, on the clock of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time(u64);
+pub(crate) struct Time(i64);
 
 /// The clock of one queue.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,24 @@ impl Clock {
     }
 
     pub(crate) fn now(self) -> Time {
-        Time(nanoseconds(self.start.elapsed()))
+        let now = Instant::now();
+        // A paused clock may be behind the one that the queue was built on.
+        match now.checked_duration_since(self.start) {
+            Some(after) => Time(nanoseconds(after)),
+            None => Time(-nanoseconds(self.start - now)),
+        }
     }
 
     pub(crate) fn instant(self, time: Time) -> Instant {
-        self.start + Duration::from_nanos(time.0)
+        let offset = Duration::from_nanos(time.0.unsigned_abs());
+        if time.0 < 0 { self.start - offset } else { self.start + offset }
     }
 }
 
 impl Time {
     /// How long it is since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
@@ -45,7 +51,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// 64 bits are enough for 584 years, and no delay is longer than one hundred.
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+/// 63 bits are enough for 292 years, and no delay is longer than one hundred.
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -233,7 +233,9 @@ impl Model {
 
     /// To the front of the level.
     fn enter_first(&mut self, passed: Place) {
-        let place = Place { order: -self.draw(), ..passed };
+        // With groups, it ages last.
+        let order = if self.fair { self.draw() } else { -self.draw() };
+        let place = Place { order, ..passed };
         self.places.insert(place.key, place);
         let group = self.group(place.key);
         let level = &mut self.levels[place.priority as usize];
