@@ -9,7 +9,7 @@ struct Copy;
 
 impl Reconcile<ConfigMap> for Copy {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, std::io::Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

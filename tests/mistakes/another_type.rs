@@ -10,12 +10,12 @@ struct Rotate;
 
 impl Reconcile<Secret> for Rotate {
     async fn reconcile(&self, _: Arc<Secret>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
 fn build(factory: &SharedInformerFactory) {
-    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, Rotate);
+    let _ = Controller::named("configmap", Watch::<ConfigMap>::new()).build(factory, Rotate);
 }
 
 fn main() {}

@@ -7,7 +7,7 @@ struct Copy;
 
 impl Reconcile<ConfigMap> for Copy {
     async fn reconcile(&self, _: &ConfigMap, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

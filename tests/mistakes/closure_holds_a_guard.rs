@@ -12,9 +12,9 @@ fn build(factory: &SharedInformerFactory) {
         let mut count = count.lock().unwrap();
         *count += 1;
         cx.live().update(&*object, &object).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     });
-    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, reconciler);
+    let _ = Controller::named("configmap", Watch::<ConfigMap>::new()).build(factory, reconciler);
 }
 
 fn main() {}

@@ -7,9 +7,9 @@ use windlass::reconciler::{Action, Controller, Watch, reconcile_fn};
 fn build(factory: &SharedInformerFactory) {
     let reconciler = reconcile_fn(async |object, cx| {
         println!("{}: {:?}", cx.key(), object.data);
-        Ok(Action::Done)
+        Ok(Action::done())
     });
-    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, reconciler);
+    let _ = Controller::named("configmap", Watch::<ConfigMap>::new()).build(factory, reconciler);
 }
 
 fn main() {}

@@ -7,11 +7,11 @@ use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, Controller, Error, RunContext, Watch};
 
 async fn reconcile(_: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-    Ok(Action::Done)
+    Ok(Action::done())
 }
 
 fn build(factory: &SharedInformerFactory) {
-    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, reconcile);
+    let _ = Controller::named("configmap", Watch::<ConfigMap>::new()).build(factory, reconcile);
 }
 
 fn main() {}

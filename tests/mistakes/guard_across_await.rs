@@ -12,7 +12,7 @@ impl Reconcile<ConfigMap> for Counter {
         let mut count = self.0.lock().unwrap();
         *count += 1;
         cx.live().update(&*object, &object).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

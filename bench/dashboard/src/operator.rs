@@ -16,14 +16,14 @@ impl Reconcile<ConfigMap> for Settings {
         match number.unwrap_or_default() % 1_000 {
             0 => Err(Error::msg("spec.color is not one of red, green and blue").terminal()),
             1 => Err(Error::msg("the registry answered 503: try again later")),
-            number if number % 20 == 2 => Ok(Action::RequeueAfter(Duration::from_mins(10))),
-            _ => Ok(Action::Done),
+            number if number % 20 == 2 => Ok(Action::requeue_after(Duration::from_mins(10))),
+            _ => Ok(Action::done()),
         }
     }
 }
 
 /// The manager of the operator.
 pub(crate) fn manager(options: Options) -> Manager {
-    let controller = Controller::of(Watch::<ConfigMap>::new()).name("settings").workers(16);
+    let controller = Controller::named("settings", Watch::<ConfigMap>::new()).workers(16);
     Manager::new(options).controller(controller, Settings)
 }

@@ -43,7 +43,7 @@ impl PendingController {
         reconciler: impl Reconcile<K>,
         needs_leadership: bool,
     ) -> Self {
-        let name = builder.controller_name();
+        let name = builder.name().to_owned();
         let build = move |parts: &Parts| {
             let mut builder = builder.defaults(parts.defaults.clone());
             builder = builder.client(parts.client.clone());

@@ -49,14 +49,14 @@ pub(crate) type OnRights = Box<dyn FnOnce(Vec<DeclaredRight>) + Send>;
 /// # struct Scaler;
 /// # impl Reconcile<Deployment> for Scaler {
 /// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
-/// #         Ok(Action::Done)
+/// #         Ok(Action::done())
 /// #     }
 /// # }
 /// # async fn example() -> Result<(), ManagerError> {
 /// Manager::new(Options::default())
 ///     .leader_election("scaler")
 ///     .controller(
-///         Controller::of(Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new()),
+///         Controller::named("deployment", Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new()),
 ///         Scaler,
 ///     )
 ///     .check("queue", || async { Ok::<(), std::io::Error>(()) })

@@ -103,7 +103,7 @@ impl Reconcile<ConfigMap> for Writer {
             marked.metadata.annotations.get_or_insert_default().insert("seen".into(), "1".into());
             cx.live().update(&*map, &marked).await?;
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -140,11 +140,9 @@ async fn run_is_linked_to_the_run_whose_write_woke_it_in_its_own_and_other_contr
     let has_created = Arc::new(Notify::new());
     let creates = Writer { has_created: Arc::clone(&has_created) };
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let writer =
-        Controller::of(watch).name("writer").build(&factory, creates).expect("a controller");
+    let writer = Controller::named("writer", watch).build(&factory, creates).expect("a controller");
     let watch = Watch::<Secret>::new().options(|options| options.namespace("default"));
-    let reader = Controller::of(watch)
-        .name("reader")
+    let reader = Controller::named("reader", watch)
         .build(&factory, Reader { has_created, ran })
         .expect("a controller");
     let (writer, reader) = (Arc::new(writer), Arc::new(reader));

@@ -24,7 +24,7 @@ use crate::history::run_record::RunIds;
 use crate::history::watchdog::Running;
 use crate::plan::OpenPlan;
 use crate::recorder::Recorder;
-use crate::sources::enqueue::Enqueuer;
+use crate::sources::enqueue::{Enqueuer, RetryPriority};
 use crate::sources::key_stream::Streams;
 use crate::sources::mapping::status::MapperCounts;
 use crate::sources::pause::Pause;
@@ -41,8 +41,6 @@ use crate::writes::write::{TrackedWrite, Write};
 pub(crate) struct ControllerCore {
     // Settings, which do not change.
     pub(crate) controller: Arc<str>,
-    /// Whether the controller was given a name, instead of that of its kind.
-    pub(crate) is_named: bool,
     /// The resource that the controller reconciles.
     pub(crate) primary: Resource,
     /// The kinds of children that the controller makes, or made.
@@ -51,6 +49,7 @@ pub(crate) struct ControllerCore {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) pause: Pause,
+    pub(crate) retry_priority: Option<RetryPriority>,
     pub(crate) on_error: Option<OnError>,
     /// For the events of all sources.
     pub(crate) filter: Option<AnyFilter>,

@@ -20,7 +20,6 @@ use std::time::Duration;
 use windlass_indexer::DecodeError;
 use windlass_informer::client::{error_chain, safe_message, status_of};
 use windlass_informer::{NotLeader, RequestError};
-use windlass_workqueue::Priority;
 
 pub use owner_deleted::OwnerDeleted;
 pub use stale_read::StaleRead;
@@ -44,8 +43,6 @@ pub use stale_read::StaleRead;
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     overridden: Option<Override>,
-    /// The priority of the retry, if the reconciler asked for one.
-    pub(crate) priority: Option<Priority>,
 }
 
 /// What the caller decided; it replaces what the causes say.
@@ -153,12 +150,6 @@ impl Error {
         Self { overridden: Some(Override::RetryAfter(delay)), ..self }
     }
 
-    /// Queues the retry with this priority, and not with that of the run that failed.
-    #[must_use]
-    pub fn priority(self, priority: Priority) -> Self {
-        Self { priority: Some(priority), ..self }
-    }
-
     /// The class of the error.
     pub fn class(&self) -> Class {
         if OwnerDeleted::of(self).is_some() {
@@ -256,7 +247,7 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { source: error.into(), overridden: None, priority: None }
+        Self { source: error.into(), overridden: None }
     }
 }
 

@@ -27,7 +27,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
-    /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
+    /// The object is being deleted. The finalizer is removed when this returns [`Action::done`].
     /// Until then it is called again, so it must cope with work that is half done. An object that
     /// is made for it here, such as a Job, needs
     /// [`WriteOptions::allow_deleted_owner`](crate::WriteOptions::allow_deleted_owner).
@@ -44,7 +44,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send {
         let _ = (key, cx);
-        std::future::ready(Ok(Action::Done))
+        std::future::ready(Ok(Action::done()))
     }
 
     /// The object was found paused. See [`Reconcile::paused`].
@@ -61,7 +61,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
 /// Something that is cleaned up before an object is deleted, besides what a [`Finalize`] cleans up.
 /// See [`Finalized::also`].
 pub trait Cleanup<K>: Send + Sync + 'static {
-    /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
+    /// The object is being deleted. The finalizer is removed when this returns [`Action::done`].
     /// Until then it is called again, so it must cope with work that is half done.
     fn cleanup(
         &self,
@@ -85,12 +85,12 @@ pub trait Cleanup<K>: Send + Sync + 'static {
 ///         cx: &RunContext,
 ///     ) -> Result<Action, Error> {
 ///         // make a bucket at the cloud provider, unless it is there
-///         Ok(Action::Done)
+///         Ok(Action::done())
 ///     }
 ///
 ///     async fn cleanup(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///         // delete the bucket, if it is there
-///         Ok(Action::Done)
+///         Ok(Action::done())
 ///     }
 /// }
 ///
@@ -189,7 +189,7 @@ impl<K: kube::Resource + ObjectType + Serialize + Clone, R: Finalize<K>> Finaliz
         if has(&self.finalizer) {
             let action = self.inner.cleanup(Arc::clone(&object), cx).await;
             let action = action.map_err(unfinished)?;
-            if action != Action::Done {
+            if !action.is_done() {
                 return Ok(action);
             }
             remove(&self.finalizer, &*object, cx).await?;
@@ -197,12 +197,12 @@ impl<K: kube::Resource + ObjectType + Serialize + Clone, R: Finalize<K>> Finaliz
         for other in self.others.iter().filter(|other| has(&other.finalizer)) {
             let action = other.cleanup.cleanup(Arc::clone(&object), cx).await;
             let action = action.map_err(unfinished)?;
-            if action != Action::Done {
+            if !action.is_done() {
                 return Ok(action);
             }
             remove(&other.finalizer, &*object, cx).await?;
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

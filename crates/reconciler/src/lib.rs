@@ -21,13 +21,13 @@
 //!         let entries = object.data.as_ref().map_or(0, |data| data.len()).to_string();
 //!         new.metadata.annotations.get_or_insert_default().insert("entries".into(), entries);
 //!         cx.live().update(&*object, &new).await?; // sends the difference, if there is one
-//!         Ok(Action::Done)
+//!         Ok(Action::done())
 //!     }
 //! }
 //!
 //! async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 //!     let factory = SharedInformerFactory::new(client);
-//!     let builder = Controller::of(Watch::<ConfigMap>::new()).workers(2);
+//!     let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).workers(2);
 //!     let controller = builder.build(&factory, Counter)?;
 //!     controller.run(stop_on_signal()?).await?;
 //!     Ok(())

@@ -27,7 +27,7 @@ use crate::run::context::RunContext;
 ///         cx: &RunContext,
 ///     ) -> Result<Action, Error> {
 ///         println!("{}: {:?}, because {:?}", cx.key(), object.data, cx.causes());
-///         Ok(Action::Done)
+///         Ok(Action::done())
 ///     }
 /// }
 /// ```
@@ -37,8 +37,8 @@ use crate::run::context::RunContext;
 ///
 /// | outcome | the next run | failures |
 /// |---|---|---|
-/// | `Ok(Done)` | when something changes | reset |
-/// | `Ok(RequeueAfter(d))`, `Ok(RequeueWith(d, priority))` | after d | reset |
+/// | `Ok(done())` | when something changes | reset |
+/// | `Ok(requeue_after(d))` | after d | reset |
 /// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
 /// | `Err`, because this replica does not [lead](crate::Class::NotLeader) | after a second | kept |
 /// | `Err`, an [owner is deleted](crate::OwnerDeleted) | when something changes | reset |
@@ -80,7 +80,7 @@ pub trait Reconcile<K>: Send + Sync + 'static {
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send {
         let _ = (key, cx);
-        std::future::ready(Ok(Action::Done))
+        std::future::ready(Ok(Action::done()))
     }
 
     /// An object was found [paused](crate::ControllerBuilder::paused_by), and is not reconciled.
@@ -97,25 +97,45 @@ pub trait Reconcile<K>: Send + Sync + 'static {
 }
 
 /// What follows a successful run.
+///
+/// ```
+/// # use std::time::Duration;
+/// use windlass_reconciler::Action;
+/// use windlass_workqueue::Priority;
+///
+/// let action = Action::done(); // nothing, until something changes
+/// let action = Action::requeue_after(Duration::from_mins(1));
+/// // Again in a minute, but only when nothing else is to be done.
+/// let action = Action::requeue_after(Duration::from_mins(1)).priority(Priority::Low);
+/// # drop(action);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+#[must_use = "return it from `reconcile`"]
+pub struct Action {
+    pub(crate) requeue_after: Option<Duration>,
+    pub(crate) priority: Option<Priority>,
+}
+
+impl Action {
     /// Nothing, until something changes.
-    Done,
-    /// Another run after this time, even if nothing changes. The run counts as a success, and the
-    /// next one is not rate limited. Its priority is decided by the
-    /// [policy](crate::ControllerBuilder::priority) of the controller.
-    RequeueAfter(Duration),
-    /// Like [`RequeueAfter`](Self::RequeueAfter), with a priority of its own. For a retry, see
-    /// [`Error::priority`](crate::Error::priority).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// use windlass_reconciler::Action;
-    /// use windlass_workqueue::Priority;
-    ///
-    /// // Look again in a minute, but only when nothing else is to be done.
-    /// let action = Action::RequeueWith(Duration::from_mins(1), Priority::Low);
-    /// # drop(action);
-    /// ```
-    RequeueWith(Duration, Priority),
+    pub const fn done() -> Self {
+        Self { requeue_after: None, priority: None }
+    }
+
+    /// Another run after `delay`, even if nothing changes. The run counts as a success, and the
+    /// next one is not rate limited.
+    pub const fn requeue_after(delay: Duration) -> Self {
+        Self { requeue_after: Some(delay), priority: None }
+    }
+
+    /// The priority of the run after the delay. Default: what the
+    /// [policy](crate::ControllerBuilder::priority) of the controller decides.
+    pub const fn priority(self, priority: Priority) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    /// Whether nothing follows, until something changes.
+    pub const fn is_done(&self) -> bool {
+        self.requeue_after.is_none()
+    }
 }

@@ -16,11 +16,11 @@ use crate::run::context::RunContext;
 /// # use windlass_reconciler::{Action, BuildError, Controller, RunContext, Watch, reconcile_fn};
 /// # fn example(factory: &SharedInformerFactory) -> Result<Controller<ConfigMap>, BuildError> {
 /// let greeting = Arc::new("hello".to_owned());
-/// Controller::of(Watch::<ConfigMap>::new()).build(
+/// Controller::named("configmap", Watch::<ConfigMap>::new()).build(
 ///     factory,
 ///     reconcile_fn(async move |map: Arc<ConfigMap>, cx| {
 ///         cx.event(&*map).normal("Greeted", greeting.as_str());
-///         Ok(Action::Done)
+///         Ok(Action::done())
 ///     }),
 /// )
 /// # }

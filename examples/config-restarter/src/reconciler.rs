@@ -28,7 +28,8 @@ pub struct Restarter {
 /// not in the cache at that moment, its own event is still to come, and that run reads the object.
 pub fn controller<W: Workload>() -> ControllerBuilder<W> {
     let is_relevant = Predicate::generation_changed().or(Predicate::annotations_changed());
-    Controller::of(Watch::<W>::new().when(is_relevant))
+    let workloads = Watch::<W>::new().when(is_relevant);
+    Controller::named(workloads.resource().kind().to_ascii_lowercase(), workloads)
         .refers_to(Watch::<ConfigMap>::new().when(Predicate::version_changed()), ByConfigMap)
         .refers_to(Watch::<Secret>::new().when(Predicate::version_changed()), BySecret)
         .in_plan(InPlan::Run)
@@ -42,7 +43,7 @@ impl Restarter {
 
     fn finish(&self, cx: &RunContext) -> Action {
         self.throttle.release(cx.controller(), cx.key());
-        Action::Done
+        Action::done()
     }
 }
 
@@ -72,7 +73,7 @@ impl<W: Workload> Reconcile<W> for Restarter {
         if !cx.is_plan() {
             let wait = self.throttle.wait(cx.controller(), cx.key(), Instant::now());
             if !wait.is_zero() {
-                return Ok(Action::RequeueAfter(wait));
+                return Ok(Action::requeue_after(wait));
             }
         }
         let mut new = W::clone(&workload);

@@ -40,7 +40,7 @@ pub fn operator() -> (ControllerBuilder<ResourceSync>, Finalized<ResourceSync, S
         .options(|informer| informer.index(ByReference))
         .when(is_relevant);
     // Which kinds its targets have is only known in a run; the status of a sync says where to look.
-    let controller = Controller::of(syncs).name(NAME).makes_any().in_plan(InPlan::Run);
+    let controller = Controller::named(NAME, syncs).makes_any().in_plan(InPlan::Run);
     let kinds = Kinds::new(controller.handle());
     (controller, Finalized::new(FINALIZER, Syncs { kinds }))
 }
@@ -58,7 +58,7 @@ impl Finalize<ResourceSync> for Syncs {
                 if done.has_changed() {
                     cx.event(&sync).normal("Synced", done.to_string());
                 }
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             // Somebody else wrote meanwhile, leads, or has deleted the sync: the next run will do.
             Err(error) if is_for_the_next_run(&error) => Err(error),
@@ -69,22 +69,22 @@ impl Finalize<ResourceSync> for Syncs {
     async fn cleanup(&self, sync: Arc<ResourceSync>, cx: &RunContext) -> Result<Action, Error> {
         let is_forced = sync.asks_for(FORCE_DELETE);
         match self.remove_target(&sync, cx).await {
-            Ok(true) => Ok(Action::Done),
+            Ok(true) => Ok(Action::done()),
             Ok(false) if is_forced => {
                 cx.event(&sync).warning("TargetLeft", "the target is not gone yet");
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             Ok(false) => {
                 let waits = READY.no("Deleting", "waits until the target is gone");
                 status::write(&sync, waits, cx).await?;
-                Ok(Action::RequeueAfter(GONE_WITHIN))
+                Ok(Action::requeue_after(GONE_WITHIN))
             }
             // Somebody else wrote meanwhile, or leads: the next run will do.
             Err(error) if is_for_the_next_run(&error) => Err(error),
             // Not if the target shall stay: it still has its owner, so it would be deleted.
             Err(error) if is_forced && !sync.asks_for(DISABLE_TARGET_DELETION) => {
                 cx.event(&sync).warning("TargetLeft", error.to_string());
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             Err(error) => tell(&sync, error, cx).await,
         }
@@ -92,7 +92,7 @@ impl Finalize<ResourceSync> for Syncs {
 
     async fn absent(&self, sync: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.kinds.forget(sync);
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

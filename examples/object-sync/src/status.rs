@@ -51,7 +51,7 @@ pub struct TooManyKinds;
 pub fn judge(error: Error) -> (&'static str, Result<Action, Error>) {
     let cause = error.source();
     if cause.is::<SourceMissing>() {
-        ("SourceMissing", Ok(Action::Done))
+        ("SourceMissing", Ok(Action::done()))
     } else if cause.is::<MappingError>() {
         ("InvalidMapping", Err(error.terminal()))
     } else if cause.is::<TargetInvalid>() {

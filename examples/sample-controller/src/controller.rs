@@ -63,9 +63,8 @@ pub fn controller(factory: &SharedInformerFactory) -> Result<Controller<Foo>> {
     let foos = Watch::<Foo>::new().options(|informer| informer.resync(RESYNC));
     // A resync of Deployments would lead to the same Foos once more.
     let deployments = Watch::<Deployment>::new().when(Predicate::version_changed());
-    let controller = Controller::of(foos)
+    let controller = Controller::named(NAME, foos)
         .owns(deployments)
-        .name(NAME)
         .workers(WORKERS)
         .limiter(limiter)
         .build(factory, SampleController)?;
@@ -77,7 +76,7 @@ impl Reconcile<Foo> for SampleController {
         if foo.spec.deployment_name.is_empty() {
             // No error, since no retry helps: the next run comes when somebody edits it.
             tracing::error!(foo = %cx.key(), "Deployment name missing from object reference");
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let deployment = find_or_create(&foo, cx).await?;
         if !is_controlled_by(&deployment.metadata, &*foo) {
@@ -89,13 +88,13 @@ impl Reconcile<Foo> for SampleController {
         update_status(&foo, &deployment, cx).await?;
         cx.event(&foo).normal(SYNCED, MESSAGE_SYNCED);
         tracing::info!(foo = %cx.key(), "Successfully synced");
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         // Its Deployment goes with it, by its owner reference.
         tracing::info!(foo = %key, "Foo in the queue no longer exists");
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

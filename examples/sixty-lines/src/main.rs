@@ -30,7 +30,7 @@ impl Reconcile<Page> for Publisher {
         cx.live().apply_owned(map, &*page).await?;
         cx.event(&*page).normal("Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -39,7 +39,7 @@ impl Reconcile<Page> for Publisher {
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let is_demo = options.kubeconfig.is_none();
-    let pages = Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new());
+    let pages = Controller::named("page", Watch::<Page>::new()).owns(Watch::<ConfigMap>::new());
     let mut manager = Manager::new(options).install(Page::crd()).controller(pages, Publisher);
     if is_demo {
         let server = windlass_apiserver::ApiServer::new();

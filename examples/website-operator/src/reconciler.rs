@@ -50,11 +50,11 @@ pub fn reconciler(hosts_namespace: &str) -> Finalized<Website, Websites> {
 pub fn controller() -> ControllerBuilder<Website> {
     // What others make is not cached.
     let ours = |options: InformerOptions| options.label_selector(children_selector(NAME));
-    Controller::of(Watch::<Website>::new().when(Predicate::generation_changed()))
-        .name(NAME)
+    Controller::named(NAME, Watch::<Website>::new().when(Predicate::generation_changed()))
         .owns(Watch::<ConfigMap>::new().options(ours))
         .owns(Watch::<Deployment>::new().options(ours))
         .owns(Watch::<Service>::new().options(ours))
+        .pausable()
         // It changes nothing but through its context.
         .in_plan(InPlan::Run)
 }
@@ -64,7 +64,7 @@ impl Finalize<Website> for Websites {
         match self.publish(&site, cx).await {
             Ok(made) => {
                 write_status(&site, Progress::of(&site, &made), cx).await?;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {
@@ -80,7 +80,7 @@ impl Finalize<Website> for Websites {
     async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         self.hosts.release(&site, cx).await?;
         cx.event(&site).normal("Withdrawn", format!("the host {} is free", site.spec.host));
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

@@ -88,14 +88,13 @@ impl Reconcile<Website> for Websites {
             .apply(deployment(&site)?)
             .prune()
             .await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
 /// The operator, on whichever cluster.
 fn operator(options: Options) -> Manager {
-    let controller = Controller::of(Watch::<Website>::new())
-        .name("website-operator")
+    let controller = Controller::named("website-operator", Watch::<Website>::new())
         .owns(Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .owns(Watch::<Deployment>::new());

@@ -105,13 +105,13 @@ impl Finalize<Website> for Websites {
             .prune()
             .await?;
         write_status(&site, children.get(&site.name_any())?, cx).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         // Here a real operator removes what Kubernetes does not know of, such as a DNS record.
         cx.event(&site).normal("Withdrawn", format!("{} is not served", site.spec.host));
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -138,8 +138,7 @@ async fn write_status(
 
 /// The operator, on whichever cluster.
 fn operator(options: Options) -> Manager {
-    let controller = Controller::of(Watch::<Website>::new())
-        .name("website-operator")
+    let controller = Controller::named("website-operator", Watch::<Website>::new())
         .owns(Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .owns(Watch::<Deployment>::new());

@@ -151,14 +151,14 @@ impl Finalize<Website> for Websites {
             .prune()
             .await?;
         write_status(&site, children.get(&site.name_any())?, cx).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         // Here a real operator removes what Kubernetes does not know of, such as a DNS record.
         let hosts = site.spec.hosts.join(", ");
         cx.event(&site).normal("Withdrawn", format!("{hosts} is not served"));
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -217,8 +217,7 @@ fn webhooks() -> Webhooks {
 
 /// The operator, on whichever cluster.
 fn operator(options: Options) -> Manager {
-    let controller = Controller::of(Watch::<Website>::new())
-        .name("website-operator")
+    let controller = Controller::named("website-operator", Watch::<Website>::new())
         .owns(Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .owns(Watch::<Deployment>::new());

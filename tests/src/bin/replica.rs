@@ -35,7 +35,8 @@ async fn main() -> anyhow::Result<()> {
         let selector = format!("{LABEL}={value}");
         Watch::<ConfigMap>::new().options(|options| options.label_selector(selector))
     };
-    let controller = Controller::of(watch("parent")).owns(watch("child")).workers(WORKERS);
+    let controller =
+        Controller::named("configmap", watch("parent")).owns(watch("child")).workers(WORKERS);
     // The fence is below this layer: it checks the clock again, later.
     let stack =
         ClientStack::new().layer(layer_fn(|inner: HttpService| inner.map_request(with_time)));
@@ -69,7 +70,7 @@ impl Reconcile<ConfigMap> for Copier {
         cx.live().apply_owned(child, &*parent).await?;
 
         if parent.annotations().get(SEEN) == Some(&value) {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let mut new = ConfigMap::clone(&parent);
         let count = new.annotations().get(COUNT).and_then(|count| count.parse().ok());
@@ -80,6 +81,6 @@ impl Reconcile<ConfigMap> for Copier {
         let maps: Api<ConfigMap> = Api::namespaced(cx.client().clone(), &namespace);
         // It carries the version of the parent, so a concurrent change makes it a conflict.
         maps.replace(&parent.name_any(), &PostParams::default(), &new).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }

@@ -21,7 +21,7 @@ impl Reconcile<ConfigMap> for Count {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let stamp = object.metadata.labels.as_ref().and_then(|labels| labels.get(STAMP));
         self.0.ran(name, stamp.map(String::as_str));
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -32,7 +32,8 @@ pub(crate) async fn run(
     metrics: Option<Metrics>,
 ) -> Result<()> {
     let (mut stack, mut informers) = (ClientStack::new(), InformerOptions::new());
-    let mut builder = Controller::of(Watch::<ConfigMap>::new()).workers(usize::from(WORKERS));
+    let mut builder =
+        Controller::named("configmap", Watch::<ConfigMap>::new()).workers(usize::from(WORKERS));
     if let Some(metrics) = &metrics {
         stack = stack.observer(Arc::new(metrics.requests().clone()));
         informers = informers.observer(metrics.informers().observer());

@@ -62,7 +62,7 @@ pub(super) enum Refused {
     Standby,
     #[error("the controller has stopped")]
     Stopped,
-    #[error("the controller has no annotation that pauses objects: give it one with paused_by")]
+    #[error("the objects of this controller cannot be paused: add `.pausable()` to its builder")]
     NoAnnotation,
     #[error("there is no object {0}")]
     NoObject(ObjectKey),

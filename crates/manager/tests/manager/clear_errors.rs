@@ -25,7 +25,7 @@ struct Nothing;
 
 impl Reconcile<ConfigMap> for Nothing {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -34,7 +34,7 @@ fn manager(options: Options, server: &ApiServer) -> Manager {
     Manager::new(options)
         .without_logs()
         .connect(move |stack| Ok(stack.around(server.service(), "default")))
-        .controller(Controller::of(Watch::<ConfigMap>::new()), Nothing)
+        .controller(Controller::named("configmap", Watch::<ConfigMap>::new()), Nothing)
 }
 
 struct Running {
@@ -200,7 +200,7 @@ async fn server_that_answers_with_an_error_is_reached() {
     let log = Log::start();
     let manager = Manager::new(options)
         .without_logs()
-        .controller(Controller::of(Watch::<ConfigMap>::new()), Nothing);
+        .controller(Controller::named("configmap", Watch::<ConfigMap>::new()), Nothing);
     let running = Running::start(manager);
     // Not before the manager has gone on to fill its caches.
     running.failing("controller/configmap").await;

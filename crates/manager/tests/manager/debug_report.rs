@@ -50,7 +50,7 @@ impl Reconcile<Secret> for Actor {
                 copy.data = Some(BTreeMap::from([("password".to_owned(), SECRET.to_owned())]));
                 let maps: Api<ConfigMap> = Api::default_namespaced(cx.client().clone());
                 maps.create(&PostParams::default(), &copy).await?;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
         }
     }
@@ -85,7 +85,7 @@ impl Running {
             .leader_election("operator")
             .informer_defaults(InformerOptions::new().index(ByOwner))
             .controller(
-                Controller::of(Watch::<Secret>::new()).name("secrets").workers(4),
+                Controller::named("secrets", Watch::<Secret>::new()).pausable().workers(4),
                 Actor { runs: sender },
             );
         let (page, stop) = (manager.debug(), CancellationToken::new());

@@ -135,7 +135,7 @@ impl Reconcile<ConfigMap> for Maker {
             cx.live().create(&secret(self.name)).await?;
         }
         self.runs.send(Seen { secrets, is_behind: cx.cache_behind() }).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -166,7 +166,8 @@ impl Replica {
             Ok(stack.around(server.service(), "default"))
         };
         let (said, runs) = mpsc::channel(100);
-        let (stop, maps) = (CancellationToken::new(), Controller::of(Watch::<ConfigMap>::new()));
+        let (stop, maps) =
+            (CancellationToken::new(), Controller::named("configmap", Watch::<ConfigMap>::new()));
         let manager = Manager::new(Options::default().without_http())
             .without_logs()
             .connect(connect)

@@ -55,7 +55,7 @@ impl<K: kube::Resource + Send + Sync + 'static> Reconcile<K> for Reporter {
     async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.runs.send(format!("{} {}", cx.controller(), cx.key())).await?;
         tokio::time::sleep(self.takes).await;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -65,7 +65,7 @@ fn reporter(takes: Duration) -> (Reporter, mpsc::Receiver<String>) {
 }
 
 fn maps() -> ControllerBuilder<ConfigMap> {
-    Controller::of(Watch::<ConfigMap>::new())
+    Controller::named("configmap", Watch::<ConfigMap>::new())
 }
 
 /// A server with one `ConfigMap`, `one`.
@@ -349,7 +349,10 @@ async fn standby_is_ready_with_warm_caches_and_takes_over() {
         manager(&server)
             .leader_election(LEASE)
             .controller(maps(), reconciler)
-            .controller_on_every_replica(maps().name("everywhere"), every),
+            .controller_on_every_replica(
+                Controller::named("everywhere", Watch::<ConfigMap>::new()),
+                every,
+            ),
     );
     second.wait_until_ready().await;
     assert_eq!(every_reports.recv().await.as_deref(), Some("everywhere default/one"));
@@ -524,7 +527,9 @@ async fn missing_definition_is_named_by_the_check_and_by_the_error() {
     let resource = windlass_informer::Resource::new(&ApiResource::from_gvk(&kind), true);
     let watch = Watch::<kube::core::DynamicObject>::of(resource);
     let (reconciler, _reports) = reporter(Duration::ZERO);
-    let running = start(manager(&server).controller(Controller::of(watch), Ignore(reconciler)));
+    let running = start(
+        manager(&server).controller(Controller::named("configmap", watch), Ignore(reconciler)),
+    );
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (status, text) = running.get("/readyz?verbose").await;
     assert_eq!(status, 500);
@@ -547,7 +552,7 @@ impl Reconcile<kube::core::DynamicObject> for Ignore {
         _: Arc<kube::core::DynamicObject>,
         _: &RunContext,
     ) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -603,7 +608,7 @@ async fn option_of_namespaces_holds_for_all_informers() {
     let both = manager(&server)
         .change_options(|options| options.namespaces = vec!["kube-system".to_owned()])
         .controller(maps(), reconciler)
-        .controller(Controller::of(Watch::<Secret>::new()), other);
+        .controller(Controller::named("secret", Watch::<Secret>::new()), other);
     let running = start(both);
     assert_eq!(reports.recv().await.as_deref(), Some("configmap kube-system/elsewhere"));
     running.end().await.expect("it stops");

@@ -34,8 +34,8 @@ impl Reconcile<ConfigMap> for ByName {
         match name.as_str() {
             "fails" => Err(Error::msg("as its name says")),
             "terminal" => Err(Error::msg("as its name says").terminal()),
-            "requeues" => Ok(Action::RequeueAfter(Duration::from_hours(1))),
-            _ => Ok(Action::Done),
+            "requeues" => Ok(Action::requeue_after(Duration::from_hours(1))),
+            _ => Ok(Action::done()),
         }
     }
 }
@@ -59,7 +59,7 @@ async fn our_text(cluster: &ControlPlane, namespace: &'static str) -> String {
     let factory = SharedInformerFactory::builder(client).defaults(options).build();
     let (seen, mut names) = mpsc::channel(1);
     let watch = Watch::<ConfigMap>::new().options(move |options| options.namespace(namespace));
-    let builder = Controller::of(watch).metrics(metrics.controllers());
+    let builder = Controller::named("configmap", watch).metrics(metrics.controllers());
     let controller = builder.build(&factory, ByName(seen)).expect("a controller");
     let token = stop.clone();
     let running = tasks.spawn(async move { controller.run(token).await });

@@ -34,12 +34,12 @@ impl Reconcile<ConfigMap> for Labeler {
         let mut new = ConfigMap::clone(&map);
         new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());
         cx.live().update(&*map, &new).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
 fn labeler() -> ControllerBuilder<ConfigMap> {
-    Controller::of(windlass_reconciler::Watch::<ConfigMap>::new()).name("labeler")
+    Controller::named("labeler", windlass_reconciler::Watch::<ConfigMap>::new())
 }
 
 async fn server() -> (ApiServer, Client) {
@@ -95,7 +95,11 @@ async fn plan_has_definitions_controllers_and_tasks_and_changes_nothing() {
         .leader_election("operator")
         .install(definition("new"))
         .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: false })
-        .controller(labeler().name("other").in_plan(InPlan::Skip), Labeler { is_broken: true })
+        .controller(
+            Controller::named("other", windlass_reconciler::Watch::<ConfigMap>::new())
+                .in_plan(InPlan::Skip),
+            Labeler { is_broken: true },
+        )
         .task("sweep", |_: TaskContext| async { Err::<(), _>("it must not run") })
         .plan()
         .await
@@ -195,8 +199,8 @@ async fn write_that_is_under_way_when_another_controller_fails_is_checked() {
             answer
         }
     });
-    let secrets = Controller::of(windlass_reconciler::Watch::<Secret>::new()).name("secrets");
-    let never = reconcile_fn(async |_: Arc<Secret>, _: &RunContext| Ok(Action::Done));
+    let secrets = Controller::named("secrets", windlass_reconciler::Watch::<Secret>::new());
+    let never = reconcile_fn(async |_: Arc<Secret>, _: &RunContext| Ok(Action::done()));
     let planned = Manager::new(Options::default().without_http())
         .without_logs()
         .connect(move |stack| Ok(stack.around(careless.clone(), "default")))

@@ -24,7 +24,7 @@ struct Nothing;
 
 impl Reconcile<ConfigMap> for Nothing {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -54,7 +54,7 @@ fn manager(namespace: &str) -> Manager {
     Manager::new(options)
         .without_logs()
         .leader_election("operator")
-        .controller(Controller::of(Watch::<ConfigMap>::new()), Nothing)
+        .controller(Controller::named("configmap", Watch::<ConfigMap>::new()), Nothing)
 }
 
 /// A client of an account.
@@ -154,7 +154,7 @@ async fn rights_follow_the_declared_kinds_of_children(cluster: TestServer) {
     let (connected, token) = (cluster.clone(), account.token().to_owned());
     let mut options = Options::default().without_http();
     options.namespaces = vec![namespace.clone()];
-    let builder = Controller::of(Watch::<ConfigMap>::new())
+    let builder = Controller::named("configmap", Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .makes::<Secret>()
         .retires::<Pod>();

@@ -34,7 +34,7 @@ impl Reconcile<ConfigMap> for Publisher {
         let patch = PatchParams::apply("publisher").force();
         let name = object.metadata.name.as_deref().unwrap_or_default();
         secrets.patch(name, &patch, &Patch::Apply(&secret)).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -46,7 +46,7 @@ struct Reader {
 impl Reconcile<Secret> for Reader {
     async fn reconcile(&self, _: Arc<Secret>, cx: &RunContext) -> Result<Action, Error> {
         self.runs.try_send(cx.key().name().to_owned())?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -62,7 +62,7 @@ struct Running {
 impl Running {
     fn start() -> Self {
         Self::start_with(|manager, reader| {
-            manager.controller(Controller::of(Watch::<Secret>::new()).name("reader"), reader)
+            manager.controller(Controller::named("reader", Watch::<Secret>::new()), reader)
         })
     }
 
@@ -73,7 +73,7 @@ impl Running {
         let manager = Manager::new(Options::default().without_http())
             .without_logs()
             .connect(move |stack| Ok(stack.around(connected.service(), "default")))
-            .controller(Controller::of(Watch::<ConfigMap>::new()).name("publisher"), Publisher);
+            .controller(Controller::named("publisher", Watch::<ConfigMap>::new()), Publisher);
         let manager = add(manager, Reader { runs: sender });
         let (page, stop) = (manager.debug(), CancellationToken::new());
         let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));

@@ -124,7 +124,7 @@ fn process() {
             .without_logs()
             .connect(move |stack| Ok(stack.around(server.service(), "default")))
             .leader_election(LEASE)
-            .controller(Controller::of(Watch::<ConfigMap>::new()), Blocks);
+            .controller(Controller::named("configmap", Watch::<ConfigMap>::new()), Blocks);
         if case == "loses the Lease" {
             manager = manager.leader_task("takes the Lease", take_lease);
         }

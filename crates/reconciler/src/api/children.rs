@@ -70,7 +70,7 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 ///     for gone in children.deleted() {
 ///         cx.event(&shop).normal("Deleted", gone.to_string());
 ///     }
-///     Ok(Action::Done)
+///     Ok(Action::done())
 /// }
 /// # }
 /// ```
@@ -217,9 +217,6 @@ impl<'a> Children<'a> {
     pub async fn prune(self) -> Result<ChildrenReport, Error> {
         let Self { cx, owner, mistake, wanted, pruned, options } = self;
         let owner = owner?;
-        if !cx.core.is_named {
-            return Err(unnamed(cx.controller()));
-        }
         if let Some(mistake) = mistake.or_else(|| twice(&wanted)) {
             return Err(mistake);
         }
@@ -263,16 +260,6 @@ impl<'a> Children<'a> {
         }
         Ok(ChildrenReport { children, deleted })
     }
-}
-
-/// The error about a controller that has the default name.
-fn unnamed(controller: &str) -> Error {
-    Error::msg(format!(
-        "the controller {controller:?} has only the default name: another operator for the same \
-         kind would have it, too, and each would delete the children of the other; give it a name \
-         of its own with ControllerBuilder::name"
-    ))
-    .terminal()
 }
 
 /// The error about an object that is in the set twice, if there is one.

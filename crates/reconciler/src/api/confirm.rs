@@ -43,7 +43,7 @@ impl RunContext {
     /// for pod in excess {
     ///     cx.live().delete(&*pod.get()?).await?;
     /// }
-    /// # Ok(Action::Done)
+    /// # Ok(Action::done())
     /// # }
     /// ```
     ///

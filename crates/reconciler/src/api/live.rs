@@ -47,7 +47,7 @@ pub use wait::WaitTimeout;
 ///     counted.metadata.annotations.get_or_insert_default().insert("entries".into(), length);
 ///     // Sends the difference, and nothing if there is none.
 ///     cx.live().update(&object, &counted).await?;
-///     Ok(Action::Done)
+///     Ok(Action::done())
 /// }
 /// # }
 /// ```

@@ -33,8 +33,10 @@ use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run::context::RunContext;
 use crate::run::span::MakeSpan;
-use crate::sources::enqueue::{Debounce, Enqueuer, PriorityPolicy, default_priority};
-use crate::sources::pause::{PAUSED_ANNOTATION, Pause};
+use crate::sources::enqueue::{
+    Debounce, Enqueuer, PriorityPolicy, RetryPriority, default_priority,
+};
+use crate::sources::pause::Pause;
 use crate::sources::predicate::AnyFilter;
 use crate::sources::source::{Source, Sources};
 use crate::sources::watch::Watch;
@@ -54,11 +56,11 @@ use crate::writes::server_warnings::ServerWarnings;
 /// # struct Scaler;
 /// # impl Reconcile<Deployment> for Scaler {
 /// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
-/// #         Ok(Action::Done)
+/// #         Ok(Action::done())
 /// #     }
 /// # }
 /// fn controller(factory: &SharedInformerFactory) -> Result<Controller<Deployment>, BuildError> {
-///     Controller::of(Watch::<Deployment>::new())
+///     Controller::named("deployment", Watch::<Deployment>::new())
 ///         .owns(Watch::<ReplicaSet>::new())
 ///         .workers(2)
 ///         .build(factory, Scaler)
@@ -66,13 +68,14 @@ use crate::writes::server_warnings::ServerWarnings;
 /// ```
 #[must_use]
 pub struct ControllerBuilder<K> {
-    name: Option<String>,
+    name: String,
     pub(crate) primary: Watch<K>,
     pub(crate) sources: Vec<Attach>,
     handle: ControllerHandle,
     filter: Option<AnyFilter>,
     pause: Pause,
     priority: PriorityPolicy,
+    retry_priority: Option<RetryPriority>,
     debounce: Option<Debounce>,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
     /// Its name, its limiter and its observer are set when the controller is built.
@@ -131,15 +134,21 @@ const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl<K: ObjectType> Controller<K> {
     /// A controller of the objects that `primary` watches.
-    pub fn of(primary: Watch<K>) -> ControllerBuilder<K> {
+    ///
+    /// The name is for logs, metrics and the queue. It is also the field manager of what the
+    /// controller applies, and the label of its [children](crate::RunContext::children). So choose
+    /// one that no other controller of the cluster has, and keep it: under another name, the
+    /// controller does not know its children any more.
+    pub fn named(name: impl Into<String>, primary: Watch<K>) -> ControllerBuilder<K> {
         ControllerBuilder {
-            name: None,
+            name: name.into(),
             primary,
             sources: Vec::new(),
             handle: ControllerHandle::default(),
             filter: None,
-            pause: Pause::by(Some(PAUSED_ANNOTATION)),
+            pause: Pause::default(),
             priority: Arc::new(default_priority),
+            retry_priority: None,
             debounce: None,
             limiter: None,
             queue: WorkQueue::builder(),
@@ -157,13 +166,6 @@ impl<K: ObjectType> Controller<K> {
 }
 
 impl<K: ObjectType> ControllerBuilder<K> {
-    /// The name of the controller, for logs, metrics and the queue. It is also the field manager of
-    /// what the controller applies, and the label of its [children](crate::RunContext::children),
-    /// so choose one that no other operator has, and keep it. Default: the kind, in lower case.
-    pub fn name(self, name: impl Into<String>) -> Self {
-        Self { name: Some(name.into()), ..self }
-    }
-
     /// How many keys run at once. Default: 1.
     ///
     /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
@@ -223,10 +225,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
         Self { recorder: Some(recorder), ..self }
     }
 
-    /// The name that the controller has or will have.
-    pub fn controller_name(&self) -> String {
-        let kind = || self.primary.resource().kind().to_ascii_lowercase();
-        self.name.clone().unwrap_or_else(kind)
+    /// The name of the controller.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The span of a run, which all log lines of the reconciler have. Default: a span
@@ -238,7 +239,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
     /// # fn builder() -> ControllerBuilder<ConfigMap> {
-    /// Controller::of(Watch::<ConfigMap>::new()).span(|cx| {
+    /// Controller::named("configmap", Watch::<ConfigMap>::new()).span(|cx| {
     ///     let tenant = cx.key().namespace();
     ///     tracing::error_span!("reconcile", reconcile_id = %cx.run_id(), key = %cx.key(), tenant)
     /// })
@@ -266,7 +267,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         factory: &SharedInformerFactory,
         reconciler: R,
     ) -> Result<Controller<K>, BuildError> {
-        let controller = self.controller_name();
+        let controller = self.name;
         let settings = self.settings.clone().or(self.defaults.clone());
         let workers = settings.workers.unwrap_or(1);
         if workers == 0 {
@@ -291,13 +292,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
         let (objects, name) = (primary.lister().clone(), Arc::<str>::from(&*controller));
         let core = Arc::new(ControllerCore {
             controller: Arc::clone(&name),
-            is_named: self.name.is_some(),
             primary: primary.resource().clone(),
             child_kinds: self.child_kinds,
             workers,
             timeout: settings.timeout,
             max_attempts: settings.max_attempts,
             pause: self.pause,
+            retry_priority: self.retry_priority,
             on_error: settings.on_error,
             client: self.client.unwrap_or_else(|| factory.client().clone()),
             filter: self.filter,

@@ -23,7 +23,7 @@ use crate::sources::watch::Watch;
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 /// # use windlass_reconciler::{Controller, Watch};
-/// let builder = Controller::of(Watch::<ConfigMap>::new());
+/// let builder = Controller::named("configmap", Watch::<ConfigMap>::new());
 /// let handle = builder.handle();
 /// // … give the builder to a manager, and later:
 /// let keys = futures::stream::iter(["shop/web".parse()?]);
@@ -126,7 +126,7 @@ impl ControllerHandle {
     /// #     fn values(&self, _: &Head, _: ()) -> Option<ObjectKey> { None }
     /// # }
     /// let watch = Watch::<ConfigMap>::new().options(|informer| informer.index(ByReference));
-    /// let builder = Controller::of(watch);
+    /// let builder = Controller::named("configmap", watch);
     /// let handle = builder.handle();
     /// // … give the handle to the reconciler, which learns in a run what its object refers to:
     /// fn follow(handle: &ControllerHandle, resource: Resource) -> Result<(), AddSourceError> {

@@ -40,8 +40,8 @@ use parking_lot::Mutex;
 ///
 /// | `result` | a run that |
 /// |---|---|
-/// | `success` | returned [`Action::Done`](crate::Action::Done), or [`OwnerDeleted`] |
-/// | `requeue_after` | returned [`Action::RequeueAfter`](crate::Action::RequeueAfter) |
+/// | `success` | returned [`Action::done`](crate::Action::done), or [`OwnerDeleted`] |
+/// | `requeue_after` | returned [`Action::requeue_after`](crate::Action::requeue_after) |
 /// | `requeue` | never: there is no such action. It is shown as zero |
 /// | `error` | returned an error of any [`Class`](crate::Class), panicked or took too long |
 ///
@@ -75,7 +75,7 @@ use parking_lot::Mutex;
 ///
 /// let mut registry = Registry::default();
 /// let metrics = ControllerMetrics::register(&mut registry);
-/// let builder = Controller::of(Watch::<ConfigMap>::new()).metrics(&metrics);
+/// let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).metrics(&metrics);
 /// # drop(builder);
 /// ```
 ///

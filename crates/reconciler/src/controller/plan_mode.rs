@@ -38,11 +38,11 @@ impl<K: ObjectType> Controller<K> {
     /// #         _: std::sync::Arc<Deployment>,
     /// #         _: &RunContext,
     /// #     ) -> Result<Action, Error> {
-    /// #         Ok(Action::Done)
+    /// #         Ok(Action::done())
     /// #     }
     /// # }
     /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let builder = Controller::of(Watch::<Deployment>::new()).in_plan(InPlan::Run);
+    /// let builder = Controller::named("deployment", Watch::<Deployment>::new()).in_plan(InPlan::Run);
     /// let controller = builder.build(&SharedInformerFactory::new(client), Scaler)?;
     /// println!("{}", controller.plan().await?);
     /// # Ok(())

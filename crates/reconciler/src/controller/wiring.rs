@@ -33,7 +33,7 @@ impl ControllerCore {
     ) -> Result<Source, InformerError> {
         let mut filter = self.event_filter(informer, predicate)?;
         if self.pause.annotation().is_some() {
-            informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
+            informer.require_bytes("pausing (`.pausable()` or `.paused_by(…)`)")?;
             let (pause, inactive) = (self.pause.clone(), Arc::clone(&self.inactive));
             filter.pause = Some(PauseFilter { pause, inactive });
         }

@@ -58,7 +58,7 @@ pub struct CacheView<'r, T> {
 ///     async fn reconcile(&self, shop: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///         // One object, after `.reads(Watch::<Secret>::new())`.
 ///         let Some(password) = cx.get::<Secret>("shop/password")? else {
-///             return Ok(Action::Done); // the creation of the Secret should run this again
+///             return Ok(Action::done()); // the creation of the Secret should run this again
 ///         };
 ///         // Some objects.
 ///         let web: Selector = "app=web".parse()?;
@@ -70,7 +70,7 @@ pub struct CacheView<'r, T> {
 ///             println!("{} has no pods", cx.key());
 ///         }
 /// #       drop((shop, password));
-///         Ok(Action::Done)
+///         Ok(Action::done())
 ///     }
 /// }
 /// ```

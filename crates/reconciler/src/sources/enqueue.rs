@@ -12,6 +12,7 @@ use windlass_indexer::ObjectKey;
 use windlass_workqueue::{Add, MAX_DELAY, Priority, WorkQueue};
 
 use crate::cause::Cause;
+use crate::error::Error;
 use crate::guard::{PANIC_ADVICE, caught};
 
 /// The queue of a controller.
@@ -19,6 +20,9 @@ pub(crate) type Queue = WorkQueue<ObjectKey, Cause>;
 
 /// Decides how urgent a key is.
 pub(crate) type PriorityPolicy = Arc<dyn Fn(&ObjectKey, &Cause) -> Priority + Send + Sync>;
+
+/// Decides how urgent the retry after an error is.
+pub(crate) type RetryPriority = Arc<dyn Fn(&ObjectKey, &Error) -> Priority + Send + Sync>;
 
 /// Adds keys to the queue of a controller.
 #[derive(Clone)]

@@ -14,12 +14,12 @@ use windlass_informer::Event;
 
 use crate::history::inactive::InactiveKeys;
 
-/// The annotation that pauses an object if its value is `true`, unless the controller has
-/// [another one](crate::ControllerBuilder::paused_by).
+/// The annotation that pauses an object of a [pausable](crate::ControllerBuilder::pausable)
+/// controller if its value is `true`.
 pub const PAUSED_ANNOTATION: &str = "windlass.dev/paused";
 
 /// The annotation that pauses an object; `None` if nothing does.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Pause(Option<Arc<str>>);
 
 /// Passes the events that the state of a key contradicts.
@@ -41,8 +41,8 @@ struct OnlyAnnotations<'a> {
 }
 
 impl Pause {
-    pub(crate) fn by(annotation: Option<&str>) -> Self {
-        Self(annotation.map(Into::into))
+    pub(crate) fn by(annotation: &str) -> Self {
+        Self(Some(annotation.into()))
     }
 
     /// The name of the annotation.

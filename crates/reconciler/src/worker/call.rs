@@ -27,7 +27,7 @@ pub(crate) struct RunResult {
     pub(crate) error: Option<Error>,
     /// The delay that the error requests.
     pub(crate) delay: Option<Delay>,
-    /// The priority that the run requests for the next one.
+    /// The priority that the run requests for the one after its delay.
     pub(crate) priority: Option<Priority>,
 }
 
@@ -60,17 +60,13 @@ impl RunResult {
 
     /// The run succeeded.
     pub(crate) fn of_action(action: Action) -> Self {
-        let (outcome, priority) = match action {
-            Action::Done => (Outcome::Done, None),
-            Action::RequeueAfter(delay) => (Outcome::RequeueAfter(delay), None),
-            Action::RequeueWith(delay, priority) => (Outcome::RequeueAfter(delay), Some(priority)),
-        };
-        Self { priority, ..Self::of(outcome) }
+        let outcome = action.requeue_after.map_or(Outcome::Done, Outcome::RequeueAfter);
+        Self { priority: action.priority, ..Self::of(outcome) }
     }
 
     /// The run failed. Formatting the error is user code, which may panic.
     pub(crate) fn of_error(error: Error) -> Self {
-        let (delay, priority) = (error.delay(), error.priority);
-        Self { outcome: Outcome::of_error(&error), delay, priority, error: Some(error) }
+        let outcome = Outcome::of_error(&error);
+        Self { delay: error.delay(), error: Some(error), ..Self::of(outcome) }
     }
 }

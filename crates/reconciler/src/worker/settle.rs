@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_indexer::ObjectKey;
-use windlass_workqueue::{Add, Lease, MAX_DELAY};
+use windlass_workqueue::{Add, Lease, MAX_DELAY, Priority};
 
 use crate::cause::Cause;
 use crate::controller_core::ControllerCore;
@@ -83,8 +83,10 @@ impl ControllerCore {
 
     /// Adds the key again if the outcome asks for it; it runs after the lease has ended.
     fn schedule(&self, lease: &mut KeyLease, attempt: u32, result: &RunResult) -> Next {
-        let RunResult { outcome, delay, priority, .. } = result;
-        if let Some(priority) = *priority {
+        let RunResult { outcome, error, delay, priority } = result;
+        if let Some(priority) =
+            error.as_ref().and_then(|error| self.priority_of_retry(lease.key(), error))
+        {
             lease.set_priority(priority);
         }
         let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
@@ -109,6 +111,21 @@ impl ControllerCore {
             _ if self.max_attempts.is_some_and(|max| attempt >= max) => Next::GiveUp,
             (_, delay) => lease.schedule_retry(delay).map_or(Next::NoRetry, Next::Retry),
         }
+    }
+
+    /// What the user's policy says about the priority of a retry.
+    fn priority_of_retry(&self, key: &ObjectKey, error: &Error) -> Option<Priority> {
+        let policy = self.retry_priority.as_ref()?;
+        let priority = caught(|| policy(key, error));
+        if priority.is_none() {
+            let controller = &*self.controller;
+            tracing::error!(
+                controller,
+                %key,
+                "the policy for the priority of retries panicked; {PANIC_ADVICE}"
+            );
+        }
+        priority
     }
 
     /// Calls the hook for errors, and sends the run to the subscribers of finished runs.

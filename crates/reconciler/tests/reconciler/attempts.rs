@@ -27,7 +27,7 @@ async fn greet(map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
     let mut new = ConfigMap::clone(&map);
     new.data.get_or_insert_default().insert("greeting".to_owned(), cx.key().to_string());
     cx.live().update(&*map, &new).await?;
-    Ok(Action::Done)
+    Ok(Action::done())
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,9 +39,9 @@ async fn closure_and_function_reconcile() {
     let running = run(
         client.clone(),
         reconcile_fn(async move |map: Arc<ConfigMap>, cx| {
-            greet(map, cx).await?;
+            let _ = greet(map, cx).await?;
             said.send(cx.key().to_string()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         }),
     );
     assert_eq!(runs.recv().await.as_deref(), Some("default/one"));
@@ -127,7 +127,7 @@ async fn controller_without_attempts_is_not_built() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let factory = SharedInformerFactory::new(client);
-    let builder = Controller::of(Watch::<ConfigMap>::new()).max_attempts(0);
+    let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).max_attempts(0);
     let error = builder.build(&factory, reconcile_fn(greet)).expect_err("nothing could run");
     assert!(matches!(error, BuildError::NoAttempts { .. }), "{error}");
 }
@@ -143,7 +143,7 @@ async fn hook_sees_every_failed_run_with_its_error_and_may_panic() {
             0 => Err(anyhow::Error::from(Code(42)).context("wrapped"))?,
             1 => panic!("as the script says"),
             2 => Err(Error::msg("never").terminal()),
-            _ => Ok(Action::Done),
+            _ => Ok(Action::done()),
         }
     });
     let hook = move |failed: &windlass_reconciler::FailedRun<'_>| {
@@ -172,8 +172,9 @@ async fn hook_sees_every_failed_run_with_its_error_and_may_panic() {
 async fn finished_runs_can_be_followed_and_those_that_are_missed_are_counted() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
-    let again =
-        reconcile_fn(async |_: Arc<ConfigMap>, _| Ok(Action::RequeueAfter(Duration::from_secs(1))));
+    let again = reconcile_fn(async |_: Arc<ConfigMap>, _| {
+        Ok(Action::requeue_after(Duration::from_secs(1)))
+    });
     let running = run_with(client, |builder| builder, again);
     let (mut finished, slow) =
         (running.controller.handle().finished(), running.controller.handle().finished());

@@ -36,7 +36,7 @@ async fn cache_of_one_namespace_does_not_show_writes_to_another() {
                     is_there(&cache, "default/made")? && !is_there(&cache, "kube-system/made")?
                 );
                 assert_eq!(cache.len(), 1);
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -63,7 +63,7 @@ async fn cache_with_a_label_selector_shows_what_it_selects() {
                 other.labels_mut().insert("app".to_owned(), "api".to_owned());
                 cx.live().update(&labelled, &other).await?;
                 assert!(!is_there(&cache, "default/made")?);
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -84,7 +84,7 @@ async fn cache_with_a_field_selector_shows_what_is_certain() {
                 cx.live().create(&secret("hidden")).await?;
                 cx.live().create(&secret("shown")).await?;
                 assert!(is_there(&cache, "default/shown")? && !is_there(&cache, "default/hidden")?);
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -105,7 +105,7 @@ async fn cache_with_a_field_selector_shows_what_is_certain() {
                     1,
                     "it was there, and is now as it was written"
                 );
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -131,7 +131,7 @@ async fn what_is_written_is_shown_in_the_form_of_the_cache() {
                 let shown = cx.get::<Secret>("default/made")?.expect("it is there");
                 assert_eq!((&shown.data, &shown.metadata.managed_fields), (&None, &None));
                 assert_eq!(shown.resource_version(), made.resource_version());
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -166,7 +166,7 @@ async fn indexes_of_a_resident_cache_show_what_was_written() {
                 assert_eq!((sizes("small")?.len(), sizes("large")?.len()), (0, 2));
                 let held = cache.get("default/held")?.expect("it is there");
                 assert_eq!(held.metadata.annotations["size"], "large");
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -201,7 +201,7 @@ async fn dynamic_types_and_metadata_show_what_was_written() {
             // By the type alone it is not clear which of the two is meant.
             let error = cx.list::<DynamicObject>().map(drop).expect_err("there are two");
             assert!(error.to_string().contains("cache_of"), "{error}");
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
     .await;
@@ -235,7 +235,7 @@ async fn scale_of_an_object_is_not_mistaken_for_it() {
                 api.patch("web", &PatchParams::default(), &label).await?;
                 let shown = cx.get::<Deployment>("default/web")?.expect("it is there");
                 assert_eq!(shown.spec.replicas, Some(3));
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )

@@ -12,8 +12,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    Action, CONTROLLER_LABEL, ChildrenReport, Class, ControllerBuilder, Error, OwnershipError,
-    RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
+    Action, CONTROLLER_LABEL, ChildrenReport, Class, Controller, ControllerBuilder, Error,
+    OwnershipError, RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
 };
 use windlass_testserver::apiserver::{Fault, FaultRule};
 use windlass_testserver::{TestServer, on_each_server};
@@ -276,7 +276,11 @@ on_each_server!(two_controllers_of_one_owner_keep_their_sets_apart);
 async fn two_controllers_of_one_owner_keep_their_sets_apart(cluster: TestServer) {
     let namespace = cluster.namespace("children").await.expect("a namespace");
     make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
-    let other = |builder: ControllerBuilder<ConfigMap>| plain(builder).name("others");
+    let scope = namespace.clone();
+    let other = move |_: ControllerBuilder<ConfigMap>| {
+        let owners = Watch::<ConfigMap>::new().options(move |options| options.namespace(scope));
+        plain(Controller::named("others", owners))
+    };
     in_a_run(&cluster, &namespace, other, |owner: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move { cx.children(&owner).apply(secret("b")).prune().await })
     })
@@ -565,7 +569,7 @@ async fn controller_with_the_default_name_has_no_children() {
             let made = cx.children(&owner).apply(secret("b")).prune().await;
             // Later runs have the same error.
             let _ = sender.try_send(made.expect_err("it has no name").to_string());
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let with_secrets = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();

@@ -29,11 +29,11 @@ enum Version {
 impl Version {
     fn builder(self) -> fn(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
         match self {
-            Self::Old => |builder| builder.name("shops").makes::<Service>().makes::<Secret>(),
+            Self::Old => |builder| builder.makes::<Service>().makes::<Secret>(),
             Self::New => |builder| {
                 let secrets =
                     Watch::<Secret>::new().options(|options| options.namespace("default"));
-                builder.name("shops").owns(secrets).retires::<Service>()
+                builder.owns(secrets).retires::<Service>()
             },
         }
     }
@@ -56,7 +56,7 @@ async fn make(version: Version, owner: Arc<ConfigMap>, cx: &RunContext) -> Resul
     let mut done = ConfigMap::clone(&owner);
     done.annotations_mut().insert("made-by".to_owned(), word.to_owned());
     cx.live().update(&*owner, &done).await?;
-    Ok(Action::Done)
+    Ok(Action::done())
 }
 
 fn secret(name: &str) -> Secret {

@@ -101,7 +101,7 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
             let runs = data.get("runs").and_then(|runs| runs.parse().ok()).unwrap_or(0u32);
             data.insert("runs".to_owned(), (runs + 1).to_string());
             cx.live().update(&*object, &new).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, counter);
@@ -130,7 +130,7 @@ async fn events_that_are_dropped_are_told_and_counted() {
             for number in 0..30 {
                 cx.event(&*object).normal("Counted", number.to_string());
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, reporter);
@@ -153,7 +153,7 @@ async fn writing_what_is_there_already_is_no_loop() {
             new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());
             cx.live().update(&*object, &new).await?;
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client.clone(), labeller);
@@ -227,8 +227,9 @@ async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
     };
     let watch = Watch::<ConfigMap>::of(windlass_informer::Resource::new(&resource, true));
     let factory = SharedInformerFactory::new(client);
-    let nothing = does(|_, _| Box::pin(async { Ok(Action::Done) }));
-    let controller = Controller::of(watch).build(&factory, nothing).expect("a controller");
+    let nothing = does(|_, _| Box::pin(async { Ok(Action::done()) }));
+    let controller =
+        Controller::named("configmap", watch).build(&factory, nothing).expect("a controller");
     let error = controller.run(CancellationToken::new()).await.expect_err("it cannot begin");
     assert!(matches!(error, RunError::NotSynced { .. }), "{error}");
     assert_has(
@@ -250,7 +251,7 @@ async fn missing_right_to_watch_is_told_with_the_verbs() {
     let server = cluster.server().expect("embedded");
     let refusal = Fault::Fail { code: 403, retry_after: None };
     server.faults().add(FaultRule::new(refusal).resource("configmaps"));
-    let nothing = does(|_, _| Box::pin(async { Ok(Action::Done) }));
+    let nothing = does(|_, _| Box::pin(async { Ok(Action::done()) }));
     let mut running = run(client, nothing);
     let line = line(&log, "no object is reconciled").await;
     assert_has(&line, &["WARN", "configmaps.v1", "the verbs list and watch"]);
@@ -264,7 +265,7 @@ async fn server_that_is_not_there_is_told_with_what_to_check() {
         let log = Log::start();
         let (cluster, client) = cluster().await;
         cluster.server().expect("embedded").faults().add(FaultRule::new(fault));
-        let running = run(client, does(|_, _| Box::pin(async { Ok(Action::Done) })));
+        let running = run(client, does(|_, _| Box::pin(async { Ok(Action::done()) })));
         let line = line(&log, "no object is reconciled").await;
         assert_has(&line, &["WARN", "configmaps.v1", "; check that the API server runs"]);
         running.end().await.expect("it stops");
@@ -283,7 +284,7 @@ async fn missing_right_to_write_is_told_with_the_object() {
             let mut new = ConfigMap::clone(&object);
             new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());
             cx.live().update(&*object, &new).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, labeller);
@@ -309,7 +310,7 @@ async fn controller_tells_when_it_starts_is_ready_and_stops() {
             new.data.get_or_insert_default().insert("seen".to_owned(), "yes".to_owned());
             cx.live().update(&*object, &new).await?;
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running =

@@ -40,7 +40,7 @@ async fn keep(object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> 
     let mut done = ConfigMap::clone(&object);
     done.annotations_mut().insert("done".to_owned(), "yes".to_owned());
     cx.live().update(&*object, &done).await?;
-    Ok(Action::Done)
+    Ok(Action::done())
 }
 
 fn secret(name: &str) -> Secret {
@@ -164,7 +164,7 @@ async fn failures_are_forgotten_only_by_a_result_that_is_none() {
             match (cx.key().name(), cx.attempt()) {
                 // Changed in between, it runs at once, but is not a first try.
                 ("one", ..=3) => Err(Error::msg("not yet")),
-                _ => Ok(Action::Done),
+                _ => Ok(Action::done()),
             }
         })
     });
@@ -195,7 +195,7 @@ async fn stopping_is_no_timeout_and_lets_a_run_finish() {
         Box::pin(async move {
             said.send(()).await?;
             tokio::time::sleep(Duration::from_secs(20)).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder.timeout(Duration::from_secs(30)), slow);
@@ -211,9 +211,10 @@ async fn controllers_of_a_process_share_their_informers() {
     let (cluster, client) = cluster().await;
     let factory = windlass_informer::SharedInformerFactory::new(client);
     let watched = || Watch::<ConfigMap>::new();
-    let nothing = || does(|_: Arc<ConfigMap>, _: &RunContext| Box::pin(async { Ok(Action::Done) }));
+    let nothing =
+        || does(|_: Arc<ConfigMap>, _: &RunContext| Box::pin(async { Ok(Action::done()) }));
     let build = |name: &str| {
-        let builder = windlass_reconciler::Controller::of(watched()).name(name);
+        let builder = windlass_reconciler::Controller::named(name, watched());
         builder.owns(Watch::<Secret>::new()).build(&factory, nothing()).expect("a controller")
     };
     let (one, other) = (build("one"), build("other"));

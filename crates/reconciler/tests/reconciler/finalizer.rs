@@ -35,7 +35,7 @@ impl Finalize<ConfigMap> for Buckets {
     async fn reconcile(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         let has_finalizer = object.finalizers().iter().any(|name| name == FINALIZER);
         self.said.send(format!("reconcile {has_finalizer}")).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
@@ -45,7 +45,7 @@ impl Finalize<ConfigMap> for Buckets {
             *cleanups == 1
         };
         self.said.send("cleanup".to_owned()).await?;
-        if is_first { Err(Error::msg("the cloud is down")) } else { Ok(Action::Done) }
+        if is_first { Err(Error::msg("the cloud is down")) } else { Ok(Action::done()) }
     }
 }
 
@@ -60,7 +60,8 @@ async fn object_goes_only_after_its_cleanup_succeeded(cluster: TestServer) {
     let scope = namespace.clone();
     let watch = Watch::<ConfigMap>::new()
         .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
-    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let controller =
+        Controller::named("configmap", watch).build(&factory, reconciler).expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         let object = json!({"metadata": {"name": "one"}});
@@ -97,7 +98,7 @@ impl Finalize<ConfigMap> for Children {
         child.metadata.name = Some("child".to_owned());
         child.metadata.namespace = object.namespace();
         cx.live().apply_owned(child, &*object).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
@@ -107,7 +108,7 @@ impl Finalize<ConfigMap> for Children {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
         let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
         secrets.patch("child", &PatchParams::default(), &touch).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -150,7 +151,8 @@ async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded(cluster: Tes
         .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
     let scope = namespace.clone();
     let owned = Watch::<Secret>::new().options(move |informer| informer.namespace(scope));
-    let controller = Controller::of(objects).owns(owned).build(&factory, reconciler);
+    let controller =
+        Controller::named("configmap", objects).owns(owned).build(&factory, reconciler);
     let controller = controller.expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
@@ -183,7 +185,7 @@ impl<K: kube::Resource + Send + Sync + 'static> Cleanup<K> for Dns {
         let present = cx.live::<ConfigMap>().get(cx.key()).await?.expect("it is held");
         assert_eq!(present.uid(), object.meta().uid);
         self.0.send(format!("dns, held by {}", present.finalizers().join(", "))).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -193,12 +195,12 @@ struct Anything(mpsc::Sender<String>);
 impl Finalize<DynamicObject> for Anything {
     async fn reconcile(&self, object: Arc<DynamicObject>, _: &RunContext) -> Result<Action, Error> {
         self.0.send(format!("held by {}", object.finalizers().join(", "))).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, _: Arc<DynamicObject>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("bucket".to_owned()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -212,7 +214,8 @@ async fn each_finalizer_goes_after_its_own_cleanup(cluster: TestServer) {
     let factory = SharedInformerFactory::new(client);
     let watch = Watch::<DynamicObject>::of(Resource::of::<ConfigMap>())
         .options(move |informer| informer.namespace(namespace).field_selector("metadata.name=one"));
-    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let controller =
+        Controller::named("configmap", watch).build(&factory, reconciler).expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         let mut object = ConfigMap::default();
@@ -242,16 +245,16 @@ struct Told(mpsc::Sender<String>);
 
 impl Finalize<ConfigMap> for Told {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.0.send(format!("{key} is absent")).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn paused(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<(), Error> {
@@ -269,7 +272,10 @@ async fn reconciler_with_a_finalizer_is_told_of_objects_that_are_gone_or_paused(
     let factory = SharedInformerFactory::new(client);
     let reconciler = Finalized::new(FINALIZER, Told(said));
     let watch = Watch::<ConfigMap>::new().options(|o| o.field_selector("metadata.name=one"));
-    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let controller = Controller::named("configmap", watch)
+        .pausable()
+        .build(&factory, reconciler)
+        .expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         let object =

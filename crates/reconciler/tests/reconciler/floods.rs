@@ -40,8 +40,8 @@ async fn flood_of_runs_and_their_events_is_bounded_and_counted() {
                 cx.event(&*object).normal(&format!("Reason{number}"), "all is well");
             }
             let is_last = left.fetch_sub(1, Ordering::Relaxed) == 1;
-            let again = Action::RequeueAfter(Duration::from_secs(1));
-            Ok(if is_last { Action::Done } else { again })
+            let again = Action::requeue_after(Duration::from_secs(1));
+            Ok(if is_last { Action::done() } else { again })
         })
     });
     let running = run_with(client, |builder| builder.recorder(recorder), busy);

@@ -187,7 +187,7 @@ async fn outcome(parameter: &'static str, is_ignored: bool) -> (String, Client) 
                     does_it(parameter, cx).await.unwrap_or_else(|error| error.to_string());
                 let _ = said.send(outcome).await;
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     // The informer has a server that knows everything.
@@ -299,7 +299,7 @@ async fn list_ends_whatever_a_server_sends_as_the_next_page() {
                     let outcome = cx.live::<ConfigMap>().list(Some("default"), &two).await;
                     let _ = said.send(outcome).await;
                 }
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         });
         let server = paging(&client, pages);

@@ -42,7 +42,7 @@ where
             if let Some((body, said)) = once {
                 let _ = said.send(body(cx).await);
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, once);

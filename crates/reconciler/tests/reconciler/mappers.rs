@@ -105,7 +105,7 @@ async fn event_whose_mapper_was_under_way_is_not_lost_when_the_controller_stops(
         Ok([key("default/one")])
     };
     let factory = SharedInformerFactory::new(client.clone());
-    let controller = Controller::of(Watch::<ConfigMap>::new())
+    let controller = Controller::named("configmap", Watch::<ConfigMap>::new())
         .watches_changes(Watch::<Secret>::new(), map)
         .build(&factory, reporter(said))
         .expect("a controller");
@@ -183,12 +183,12 @@ struct Absent(mpsc::Sender<Ran>);
 
 impl Reconcile<ConfigMap> for Absent {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((key.to_string(), Instant::now(), cx.causes().to_vec())).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -515,7 +515,7 @@ async fn event_that_waits_to_be_mapped_again_is_not_lost_when_the_controller_sto
         Ok([key("default/one")])
     };
     let factory = SharedInformerFactory::new(client.clone());
-    let controller = Controller::of(Watch::<ConfigMap>::new())
+    let controller = Controller::named("configmap", Watch::<ConfigMap>::new())
         .watches_changes(Watch::<Secret>::new(), map)
         .build(&factory, reporter(said))
         .expect("a controller");
@@ -613,7 +613,7 @@ async fn mapper_that_met_another_object_that_does_not_decode_is_called_again() {
         Ok(None)
     };
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let builder = Controller::of(watch).watches_changes(settings(), map);
+    let builder = Controller::named("configmap", watch).watches_changes(settings(), map);
     let running = run_on(factory, builder, reporter(said));
     assert_eq!(next(&mut runs).await, "default/one");
     create_secret(&client, "a", json!({}), json!({"mode": "on"})).await;

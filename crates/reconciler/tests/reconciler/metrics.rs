@@ -59,7 +59,7 @@ fn conflict() -> Error {
 async fn every_outcome_is_counted_as_controller_runtime_counts_it() {
     let (_cluster, client) = cluster().await;
     let (registry, metrics) = metrics();
-    let soon = Action::RequeueAfter(Duration::from_secs(1));
+    let soon = Action::requeue_after(Duration::from_secs(1));
     let steps = Mutex::new(VecDeque::from([
         Step::Return(Err(Error::msg("no"))),
         Step::Return(Err(conflict())),
@@ -78,7 +78,7 @@ async fn every_outcome_is_counted_as_controller_runtime_counts_it() {
             begun.send(()).await.expect("the test listens");
             gate.acquire().await.expect("open").forget();
             match step {
-                None => Ok(Action::Done),
+                None => Ok(Action::done()),
                 Some(Step::Return(result)) => result,
                 Some(Step::Panic) => panic!("as the script says"),
                 Some(Step::Hang) => std::future::pending().await,
@@ -140,8 +140,8 @@ async fn counters_are_there_at_zero_before_the_controller_runs_and_until_it_is_d
     assert_eq!(scrape(&registry), "# EOF\n");
     let factory = SharedInformerFactory::new(client);
     let build = |workers| {
-        let builder = Controller::of(Watch::<ConfigMap>::new()).name("one").workers(workers);
-        let reconciler = does(|_, _| Box::pin(async { Ok(Action::Done) }));
+        let builder = Controller::named("one", Watch::<ConfigMap>::new()).workers(workers);
+        let reconciler = does(|_, _| Box::pin(async { Ok(Action::done()) }));
         builder.metrics(&metrics).build(&factory, reconciler).expect("a controller")
     };
     let (controller, twin) = (build(2), build(3));

@@ -50,7 +50,7 @@ impl Scripted {
         self.ran.send(ran).await.expect("the test listens");
         let step = self.steps.lock().expect("not poisoned").pop_front();
         match step {
-            None => Ok(Action::Done),
+            None => Ok(Action::done()),
             Some(Step::Return(result)) => result,
             Some(Step::Panic) => panic!("as the script says"),
             Some(Step::Hang) => std::future::pending().await,
@@ -88,7 +88,7 @@ impl Stage {
         let (sender, runs) = mpsc::channel(100);
         let reconciler = Scripted { steps: Mutex::new(steps.into_iter().collect()), ran: sender };
         let factory = SharedInformerFactory::new(client);
-        let controller = Controller::of(Watch::<ConfigMap>::new())
+        let controller = Controller::named("configmap", Watch::<ConfigMap>::new())
             .timeout(Duration::from_mins(1))
             .build(&factory, reconciler)
             .expect("a controller");
@@ -142,7 +142,7 @@ async fn done_rests_until_something_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn requeue_after_is_exact_and_not_rate_limited() {
-    let again = || Step::Return(Ok(Action::RequeueAfter(Duration::from_secs(7))));
+    let again = || Step::Return(Ok(Action::requeue_after(Duration::from_secs(7))));
     let mut stage = Stage::new([again(), again()]).await;
     let first = stage.run().await;
     let second = stage.run().await;

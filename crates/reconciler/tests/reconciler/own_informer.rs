@@ -59,8 +59,8 @@ async fn informer_that_runs_gets_the_index_of_references() {
     let test = async {
         maps.wait_for_sync().await.expect("it syncs");
         let (reports, mut runs) = mpsc::channel(100);
-        let builder =
-            Controller::of(Watch::from_informer(&maps)).refers_to(Watch::<Secret>::new(), BySecret);
+        let builder = Controller::named("configmap", Watch::from_informer(&maps))
+            .refers_to(Watch::<Secret>::new(), BySecret);
         let running = run_built(client.clone(), builder, reporter(reports));
         for _ in 0..2 {
             next(&mut runs).await;
@@ -100,7 +100,7 @@ async fn informer_that_runs_gets_the_index_of_owners() {
                 |owned: List<Secret>| owned.heads().map(|head| head.name().to_owned()).collect();
             let children: Result<Vec<_>, _> = cx.owned::<Secret>().map(names);
             reports.send(children.map_err(|error| error.to_string())).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         });
         let watch = Watch::from_informer(&secrets);
         let running = run_with(client.clone(), |builder| builder.owns(watch), lists);
@@ -122,8 +122,7 @@ async fn controller_is_not_built_if_the_index_cannot_be_added() {
     let stop = CancellationToken::new();
     let test = async {
         maps.wait_for_sync().await.expect("it syncs");
-        let error = Controller::of(Watch::from_informer(&maps))
-            .paused_by(None)
+        let error = Controller::named("configmap", Watch::from_informer(&maps))
             .refers_to(Watch::<Secret>::new(), BySecret)
             .build(&SharedInformerFactory::new(client), reporter(mpsc::channel(1).0))
             .expect_err("there are objects, and no bytes");

@@ -35,7 +35,7 @@ async fn what_a_run_made_is_in_the_cache_of_the_next(cluster: TestServer) {
         Box::pin(async move {
             // The real server is shared with other tests.
             if cx.key().name() != "maker" {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             let secrets = cx.list::<Secret>()?;
             let made = secrets
@@ -45,11 +45,11 @@ async fn what_a_run_made_is_in_the_cache_of_the_next(cluster: TestServer) {
                 .count();
             said.send((made, cx.cache_behind())).await?;
             if made == 20 {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             // It would exist already, if the cache had not shown it.
             cx.live().create(&secret(&format!("made-{made}"))).await?;
-            Ok(Action::RequeueAfter(Duration::ZERO))
+            Ok(Action::requeue_after(Duration::ZERO))
         })
     });
     let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
@@ -71,16 +71,16 @@ async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next(cluster: TestServ
         Box::pin(async move {
             // The real server is shared with other tests.
             if cx.key().name() != "deleter" {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             let held = cx.get::<Secret>("default/old")?;
             said.send(held.is_some()).await?;
             match held {
                 Some(secret) => {
                     cx.live().delete(&*secret).await?;
-                    Ok(Action::RequeueAfter(Duration::ZERO))
+                    Ok(Action::requeue_after(Duration::ZERO))
                 }
-                None => Ok(Action::Done),
+                None => Ok(Action::done()),
             }
         })
     });
@@ -102,9 +102,9 @@ async fn cache_that_does_not_come_after_is_waited_for_five_seconds_and_then_told
             said.send((tokio::time::Instant::now(), cx.cache_behind())).await?;
             if !cx.cache_behind() {
                 cx.live().create(&secret("made")).await?;
-                return Ok(Action::RequeueAfter(Duration::ZERO));
+                return Ok(Action::requeue_after(Duration::ZERO));
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let late = Fault::DelayEvent(Duration::from_secs(30));
@@ -133,7 +133,11 @@ async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
                 // A second time it would be there already, and the run would fail.
                 cx.live().create(&secret("made")).await?;
             }
-            Ok(if is_cached { Action::Done } else { Action::RequeueAfter(Duration::from_secs(4)) })
+            Ok(if is_cached {
+                Action::done()
+            } else {
+                Action::requeue_after(Duration::from_secs(4))
+            })
         })
     });
     let late = Fault::DelayEvent(Duration::from_secs(12));
@@ -159,7 +163,7 @@ async fn writes_that_no_cache_of_the_controller_shows_are_not_waited_for() {
             if cx.live::<Secret>().get(&"default/made".parse()?).await?.is_none() {
                 cx.live().create(&secret("made")).await?;
             }
-            Ok(Action::RequeueAfter(Duration::from_mins(1)))
+            Ok(Action::requeue_after(Duration::from_mins(1)))
         })
     });
     let labelled = Watch::<Secret>::new().options(|informer| informer.label_selector("app=web"));
@@ -183,7 +187,7 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
             new.labels_mut().insert("seen".to_owned(), "yes".to_owned());
             cx.live().update(&*object, &new).await?;
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client.clone(), |builder| builder, labeller);
@@ -221,7 +225,7 @@ async fn run_tells_of_a_write_that_it_changed_nothing() {
         Box::pin(async move {
             let patch = Patch::Merge(json!({"metadata": {"name": "one"}}));
             crate::stage::api(cx.client()).patch("one", &PatchParams::default(), &patch).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder, patcher);
@@ -262,16 +266,17 @@ where
             let is_held = held.is_some_and(|held| !held.finalizers().is_empty());
             said.send((is_held, cx.cache_behind())).await?;
             if !is_held {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             cx.live::<K>().modify(&key, |object| object.finalizers_mut().clear()).await?;
-            Ok(Action::RequeueAfter(Duration::ZERO))
+            Ok(Action::requeue_after(Duration::ZERO))
         })
     });
     let (scope, one) = (namespace.to_owned(), "metadata.name=releaser");
     let releasers =
         Watch::<ConfigMap>::new().options(move |o| o.namespace(scope).field_selector(one));
-    let running = run_built(client, Controller::of(releasers).reads(watch), releaser);
+    let running =
+        run_built(client, Controller::named("configmap", releasers).reads(watch), releaser);
     assert_eq!(runs.recv().await, Some((true, false)));
     assert_eq!(runs.recv().await, Some((false, false)));
     running.end().await.expect("it stops");

@@ -136,7 +136,7 @@ fn maker(
         Box::pin(async move {
             let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
             cx.children(&object).apply(child).prune().await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     }
 }
@@ -148,7 +148,7 @@ async fn run_for_a_deleted_owner_is_no_failure_and_waits_for_the_next_event() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     create_deleted(&maps).await;
     let (sender, mut runs) = mpsc::channel(64);
-    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("maker").makes::<Secret>();
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();
     let running = run_with(client, builder, does(maker(sender)));
     runs.recv().await.expect("a run");
     // No retry, for an hour.
@@ -188,10 +188,10 @@ async fn long_run_makes_nothing_once_the_cache_shows_the_deletion() {
             tokio::time::sleep(Duration::from_mins(1)).await;
             let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
             cx.children(&object).apply(child).prune().await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
-    let builder = |builder: ControllerBuilder<ConfigMap>| builder.name("slow").makes::<Secret>();
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();
     let running = run_with(client.clone(), builder, reconciler);
     runs.recv().await.expect("a run");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
@@ -210,13 +210,13 @@ struct Forgetful;
 
 impl Finalize<ConfigMap> for Forgetful {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, owner: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         let job: Secret = serde_json::from_value(json!({"metadata": {"name": "job"}}))?;
         cx.children(&owner).apply(job).prune().await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -230,8 +230,7 @@ async fn clean_up_that_is_refused_is_an_error_that_shows() {
     maps.create(&PostParams::default(), &owner).await.expect("created");
     maps.delete("owner", &DeleteParams::background()).await.expect("deleted");
     let reconciler = Finalized::new("example.com/job", Forgetful);
-    let builder =
-        |builder: ControllerBuilder<ConfigMap>| builder.name("forgetful").makes::<Secret>();
+    let builder = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();
     let running = run_with(client, builder, reconciler);
     let key = "default/owner".parse().expect("a key");
     while running.controller.runs(&key).is_empty() {
@@ -253,7 +252,7 @@ async fn steps_until_settled(cluster: &TestServer, policy: DeleteParams) -> Opti
     maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
     let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
-        builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
+        builder.owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };
     let running = run_with(client, builder, does(maker(sender)));
     while secrets.get_opt("child").await.expect("an answer").is_none() {
@@ -313,13 +312,13 @@ impl Finalize<ConfigMap> for CleansUp {
         let child: Secret = serde_json::from_value(json!({"metadata": {"name": "child"}}))?;
         let report = cx.children(&owner).apply(child).prune().await?;
         let _ = self.0.try_send(report.to_string());
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, owner: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         let report = cx.children(&owner).prune().await?;
         let _ = self.0.try_send(report.to_string());
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -335,7 +334,7 @@ async fn clean_up_leaves_children_alone_that_the_user_orphans() {
         maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
         let (sender, mut reports) = mpsc::channel(64);
         let builder = |builder: ControllerBuilder<ConfigMap>| {
-            builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
+            builder.owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
         };
         let finalized = Finalized::new("example.com/maker", CleansUp(sender));
         let running = run_with(client, builder, finalized);
@@ -374,7 +373,7 @@ async fn owner_that_is_made_again_gets_its_child_when_the_old_one_is_gone() {
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
     let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
-        builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
+        builder.owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };
     let running = run_with(client, builder, does(maker(sender)));
     maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
@@ -410,7 +409,7 @@ async fn child_that_is_being_deleted_is_made_again_when_it_is_gone() {
     maps.create(&PostParams::default(), &config_map("owner")).await.expect("created");
     let (sender, _runs) = mpsc::channel(64);
     let builder = |builder: ControllerBuilder<ConfigMap>| {
-        builder.name("maker").owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
+        builder.owns(Watch::<Secret>::new().options(|o| o.namespace("default")))
     };
     let running = run_with(client, builder, does(maker(sender)));
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -11,11 +11,11 @@ use tokio::sync::{Semaphore, mpsc};
 use windlass_indexer::ObjectKey;
 use windlass_informer::Event;
 use windlass_reconciler::{
-    Action, Controller, Error, InactiveReason, Outcome, PAUSED_ANNOTATION, Predicate, Reconcile,
-    RunContext, Watch,
+    Action, Controller, ControllerBuilder, Error, InactiveReason, Outcome, PAUSED_ANNOTATION,
+    Predicate, Reconcile, RunContext, Watch,
 };
 
-use crate::stage::{Running, api, cluster, config_map, create, run, run_built, run_with};
+use crate::stage::{Running, api, cluster, config_map, create, run_built, run_with};
 use windlass_testserver::Log;
 
 /// Says what is asked of it.
@@ -24,12 +24,12 @@ struct Reporter(mpsc::Sender<String>);
 impl Reconcile<ConfigMap> for Reporter {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("reconcile".to_owned()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, _: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.0.send("absent".to_owned()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     /// As a condition would be written, and with a failure before that.
@@ -74,7 +74,8 @@ async fn paused_object_is_left_alone_until_it_is_not_paused() {
             _ => true,
         }),
     );
-    let running = run_built(client.clone(), Controller::of(watch), Reporter(said));
+    let running =
+        run_built(client.clone(), Controller::named("configmap", watch).pausable(), Reporter(said));
     assert_eq!(calls.recv().await.as_deref(), Some("reconcile"));
 
     annotate(&client, PAUSED_ANNOTATION, json!("true")).await;
@@ -108,7 +109,7 @@ async fn clean_up_of_a_paused_object_waits_and_a_deleted_one_is_absent() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut calls) = mpsc::channel(100);
-    let running = run(client.clone(), Reporter(said));
+    let running = run_with(client.clone(), ControllerBuilder::pausable, Reporter(said));
     assert_eq!(calls.recv().await.as_deref(), Some("reconcile"));
     let paused = json!({"metadata": {
         "finalizers": ["example.com/bucket"], "annotations": {PAUSED_ANNOTATION: "true"},
@@ -133,7 +134,7 @@ struct MakesWhilePaused(mpsc::Sender<String>);
 impl Reconcile<ConfigMap> for MakesWhilePaused {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("reconcile".to_owned()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn paused(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<(), Error> {
@@ -159,7 +160,7 @@ async fn object_that_is_being_deleted_runs_when_its_pause_ends() {
     let watch = Watch::<ConfigMap>::new()
         .options(|options| options.namespace("default"))
         .when(Predicate::new(|event| !matches!(event, Event::Updated { .. })));
-    let builder = Controller::of(watch).name("maker").makes::<ConfigMap>();
+    let builder = Controller::named("maker", watch).pausable().makes::<ConfigMap>();
     let running = run_built(client.clone(), builder, MakesWhilePaused(said));
     assert_eq!(calls.recv().await.as_deref(), Some("paused"));
     expect_rest(&mut calls).await;
@@ -174,16 +175,20 @@ async fn object_that_is_being_deleted_runs_when_its_pause_ends() {
 async fn annotation_has_another_name_or_none() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
-    for (name, is_paused) in [(Some("example.com/hold"), true), (None, false)] {
+    let by_hold: Change = |builder| builder.paused_by("example.com/hold");
+    let cases: [(Change, bool); 2] = [(by_hold, true), (|builder| builder, false)];
+    for (change, is_paused) in cases {
         annotate(&client, "example.com/hold", json!("true")).await;
         annotate(&client, PAUSED_ANNOTATION, json!("true")).await;
         let (said, mut calls) = mpsc::channel(100);
-        let running = run_with(client.clone(), |builder| builder.paused_by(name), Reporter(said));
+        let running = run_with(client.clone(), change, Reporter(said));
         let called = calls.recv().await.expect("a call");
         assert_eq!(called.starts_with("paused"), is_paused, "{called}");
         running.end().await.expect("it stops");
     }
 }
+
+type Change = fn(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>;
 
 /// Says which object runs, and whether it is paused. The hook of a paused object ends when it may.
 struct Names {
@@ -194,7 +199,7 @@ struct Names {
 impl Reconcile<ConfigMap> for Names {
     async fn reconcile(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         self.said.send(cx.key().name().to_owned()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn paused(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<(), Error> {
@@ -234,7 +239,7 @@ impl HeldUp {
             .when(ignores_changes);
         let (by_hand, mut keys) = mpsc::channel(10);
         let keys = futures::stream::poll_fn(move |cx| keys.poll_recv(cx));
-        let builder = Controller::of(watch).stream("by hand", keys);
+        let builder = Controller::named("configmap", watch).pausable().stream("by hand", keys);
         let hooks_may_end = Arc::new(Semaphore::new(0));
         let reconciler = Names { said, may_end: Arc::clone(&hooks_may_end) };
         let running = run_built(client.clone(), builder, reconciler);

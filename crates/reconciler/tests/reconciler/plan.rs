@@ -45,7 +45,7 @@ impl Reconcile<ConfigMap> for Editor {
             "fail" => return Err(Error::msg("out of order")),
             _ => drop(live.update(&*map, &ConfigMap::clone(&map)).await?),
         }
-        Ok(Action::RequeueAfter(std::time::Duration::from_secs(1)))
+        Ok(Action::requeue_after(std::time::Duration::from_secs(1)))
     }
 }
 
@@ -60,7 +60,7 @@ fn map(name: &str, order: &str) -> ConfigMap {
 fn builder(namespace: &str) -> ControllerBuilder<ConfigMap> {
     let namespace = namespace.to_owned();
     let watch = Watch::<ConfigMap>::new().options(move |options| options.namespace(&namespace));
-    Controller::of(watch).name("editor").in_plan(InPlan::Run)
+    Controller::named("editor", watch).in_plan(InPlan::Run)
 }
 
 async fn plan_of(client: &Client, namespace: &str, reconciler: impl Reconcile<ConfigMap>) -> Plan {
@@ -150,7 +150,7 @@ async fn plan_hides_the_content_of_secrets(cluster: TestServer) {
             let mut new = old.clone();
             new.data = Some([("password".to_owned(), ByteString("horse".into()))].into());
             live.update(&old, &new).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let plan = plan_of(&client, &namespace, rotates).await;
@@ -170,7 +170,7 @@ async fn refused_write_is_a_failed_run_of_the_plan(cluster: TestServer) {
             wrong.metadata.name = Some("Not A Name".into());
             wrong.metadata.namespace = map.namespace();
             cx.live().create(&wrong).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let plan = plan_of(&client, &namespace, misnames).await;
@@ -187,7 +187,7 @@ async fn create_with_a_generated_name_has_no_key(cluster: TestServer) {
             new.metadata.generate_name = Some("new-".into());
             new.metadata.namespace = map.namespace();
             cx.live().create(&new).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let plan = plan_of(&client, &namespace, creates).await;
@@ -199,12 +199,13 @@ async fn create_with_a_generated_name_has_no_key(cluster: TestServer) {
 async fn controller_that_has_not_said_what_it_does_is_refused() {
     let cluster = TestServer::embedded();
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
-    let controller = Controller::of(Watch::<ConfigMap>::new()).build(&factory, Editor);
+    let controller =
+        Controller::named("configmap", Watch::<ConfigMap>::new()).build(&factory, Editor);
     let refused = controller.expect("a controller").plan().await.expect_err("not declared");
     assert!(matches!(refused, RunError::NotInPlan));
     assert!(refused.to_string().contains(".in_plan(InPlan::Run)"), "{refused}");
 
-    let builder = Controller::of(Watch::<ConfigMap>::new()).in_plan(InPlan::Skip);
+    let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).in_plan(InPlan::Skip);
     let plan = builder.build(&factory, Editor).expect("a controller").plan().await.expect("a plan");
     assert!(plan.is_skipped && plan.is_empty());
     factory.shut_down().await;

@@ -290,11 +290,11 @@ async fn plan_of_a_server_that_ignores_dry_runs_stops_at_the_first_write() {
             let mut new = ConfigMap::clone(&map);
             new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());
             cx.live().update(&*map, &new).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let builder = Controller::of(watch).workers(5).in_plan(InPlan::Run);
+    let builder = Controller::named("configmap", watch).workers(5).in_plan(InPlan::Run);
     let controller = builder.build(&factory, labels).expect("a controller");
     let error = controller.plan().await.expect_err("the plan has stopped");
     factory.shut_down().await;

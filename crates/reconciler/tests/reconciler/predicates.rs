@@ -56,11 +56,11 @@ async fn passed(predicate: Predicate<ConfigMap>) -> Passed {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default")).when(predicate);
-    let running = run_built(client.clone(), Controller::of(watch), reporter);
+    let running = run_built(client.clone(), Controller::named("configmap", watch), reporter);
     let mut has_run =
         async || matches!(timeout(Duration::from_mins(1), runs.recv()).await, Ok(Some(())));
     let is_new = has_run().await;

@@ -34,7 +34,7 @@ async fn list_agrees_with_get_while_others_change_the_cache() {
             if !is_first {
                 assert_eq!(names(&held.list()), ["b", "c"], "the next run sees what is there");
                 assert_eq!(held.get("default/b")?.map(|b| b.labels().len()), Some(1));
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             let label = Patch::Merge(json!({"metadata": {"labels": {"by": "others"}}}));
             secrets(&others).patch("b", &PatchParams::default(), &label).await?;
@@ -130,7 +130,7 @@ async fn run_reads_what_it_wrote() {
                 cx.live().update(&*object, &new).await?;
                 let written = cx.get::<ConfigMap>(cx.key())?.expect("it is there");
                 assert_eq!(written.data, new.data);
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -159,7 +159,7 @@ async fn object_that_a_finalizer_keeps_is_being_deleted_until_it_is_removed() {
             let key = "default/kept".parse()?;
             cx.live::<Secret>().modify(&key, |kept| kept.finalizers_mut().clear()).await?;
             assert!(!is_there(&cache, "default/kept")?);
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
     .await;
@@ -183,9 +183,9 @@ async fn writes_of_a_run_end_with_it() {
             }
             // The cache may still have it, and catches up. What was laid over it would stay.
             Ok(if shown.is_some() {
-                Action::RequeueAfter(Duration::from_secs(1))
+                Action::requeue_after(Duration::from_secs(1))
             } else {
-                Action::Done
+                Action::done()
             })
         })
     })
@@ -202,7 +202,7 @@ async fn writes_through_another_client_are_not_seen() {
             if number > 0 {
                 // The cache shows it soon.
                 let is_shown = cx.get::<Secret>("default/by-others")?.is_some();
-                return if is_shown { Ok(Action::Done) } else { AGAIN };
+                return if is_shown { Ok(Action::done()) } else { AGAIN };
             }
             create_secret(&others, "by-others").await;
             cx.live().create(&secret("by-us")).await?;
@@ -234,7 +234,7 @@ async fn only_children_by_uid_and_controller_are_owned() {
             Box::pin(async move {
                 assert_eq!(names(&cx.list::<Secret>()?), ["child", "guest"]);
                 assert_eq!(names(&cx.owned::<Secret>()?), ["child"]);
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -248,7 +248,7 @@ async fn cache_without_an_index_of_owners_says_what_to_add() {
         Box::pin(async move {
             let error = cx.owned::<Secret>().map(drop).expect_err("nobody owns them");
             assert!(error.to_string().contains("use .owns"), "{error}");
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
     .await;
@@ -259,7 +259,7 @@ async fn cache_without_an_index_of_owners_says_what_to_add() {
         |_, cx| {
             Box::pin(async move {
                 assert!(cx.owned::<Secret>()?.is_empty());
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )
@@ -279,7 +279,7 @@ async fn event_is_about_an_object_or_an_arc_of_one() {
                 cx.event(&*object).normal("Seen", "as an object");
                 let two = cx.get::<ConfigMap>(("default", "two"))?.expect("it is there");
                 cx.event(&two).normal("Seen", "from the cache");
-                Ok(Action::Done)
+                Ok(Action::done())
             })
         },
     )

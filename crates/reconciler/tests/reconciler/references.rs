@@ -31,11 +31,11 @@ async fn change_of_an_object_runs_those_that_refer_to_it() {
             let secret = cx.get::<Secret>("default/a")?.map(|a| a.labels().len());
             let sharing = cx.cache::<ConfigMap>()?.by_index::<BySecret>(&KeyRef::from("default/a"));
             said.send((cx.key().name().to_owned(), secret, names(&sharing?))).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default"));
-    let builder = Controller::of(watch).refers_to(Watch::<Secret>::new(), BySecret);
+    let builder = Controller::named("configmap", watch).refers_to(Watch::<Secret>::new(), BySecret);
     let running = run_on(SharedInformerFactory::new(client.clone()), builder, reporter);
     for _ in 0..4 {
         ran.recv().await.expect("every object runs once");

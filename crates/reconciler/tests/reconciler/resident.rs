@@ -30,17 +30,17 @@ fn to_nothing(_: &Cached<Secret>) -> Option<ObjectKey> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn controller_of_resident_objects_is_built_only_without_the_pause_annotation() {
+async fn controller_of_resident_objects_that_can_be_paused_is_not_built() {
     let (_cluster, client) = cluster().await;
     let builder = || {
         let watch = Watch::<ConfigMap>::new();
-        Controller::of(watch.options(InformerOptions::resident::<ConfigMap>))
+        Controller::named("configmap", watch.options(InformerOptions::resident::<ConfigMap>))
     };
     let factory = SharedInformerFactory::new(client);
-    let error = build(builder(), &factory).expect_err("an object could not be paused");
+    let error = build(builder().pausable(), &factory).expect_err("an object could not be paused");
     assert!(error.contains("is resident as ConfigMap and keeps no annotations"), "{error}");
-    assert!(error.contains("`.paused_by(None)` switches it off"), "{error}");
-    build(builder().paused_by(None), &factory).expect("it is built");
+    assert!(error.contains("pausing (`.pausable()`"), "{error}");
+    build(builder(), &factory).expect("it is built");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,12 +51,14 @@ async fn predicate_of_annotations_on_a_resident_cache_is_refused() {
     let plain = Predicate::version_changed;
     for predicate in [used(), used().not(), plain().and(used()), plain().or(used())] {
         let watch = resident_secrets().when(predicate);
-        let builder = Controller::of(Watch::<ConfigMap>::new()).watches(watch, to_nothing);
+        let builder =
+            Controller::named("configmap", Watch::<ConfigMap>::new()).watches(watch, to_nothing);
         let error = build(builder, &factory).expect_err("nothing would pass");
         assert!(error.contains("`Predicate::annotated` reads them"), "{error}");
     }
     let watch = resident_secrets().when(plain());
-    let builder = Controller::of(Watch::<ConfigMap>::new()).watches(watch, to_nothing);
+    let builder =
+        Controller::named("configmap", Watch::<ConfigMap>::new()).watches(watch, to_nothing);
     build(builder, &factory).expect("it reads no annotation");
 }
 
@@ -67,7 +69,7 @@ async fn owner_by_annotation_on_a_resident_cache_is_refused() {
     let by_annotation = OwnedBy::Annotation("example.com/owner".to_owned());
     for (owned_by, is_built) in [(by_annotation, false), (OwnedBy::Controller, true)] {
         let watch = resident_secrets().owned_by(owned_by);
-        let builder = Controller::of(Watch::<ConfigMap>::new()).owns(watch);
+        let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).owns(watch);
         let built = build(builder, &factory);
         assert_eq!(built.is_ok(), is_built, "{built:?}");
     }

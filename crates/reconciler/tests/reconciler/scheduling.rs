@@ -89,7 +89,7 @@ async fn aging_brings_a_key_that_urgent_ones_would_starve() {
     let busy = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         said.send((cx.key().to_string(), Instant::now())).await?;
-        Ok(Action::RequeueAfter(Duration::ZERO))
+        Ok(Action::requeue_after(Duration::ZERO))
     });
     let aging = Duration::from_secs(3);
     let started = Instant::now();
@@ -108,7 +108,7 @@ async fn aging_brings_a_key_that_urgent_ones_would_starve() {
 /// While the only worker is busy, all others become ready. The order of their next runs shows their
 /// priorities.
 #[tokio::test(start_paused = true)]
-async fn run_decides_the_priority_of_its_requeue_and_of_its_retry() {
+async fn run_decides_the_priority_of_its_requeue_and_the_policy_that_of_its_retry() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let names = ["later", "plain", "retried-later", "retried-soon", "soon"];
@@ -120,18 +120,17 @@ async fn run_decides_the_priority_of_its_requeue_and_of_its_retry() {
     let reconciler = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
         reports.send(cx.key().name().to_owned()).await?;
         if cx.causes().contains(&Cause::Timer) || cx.attempt() > 1 {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let failed = Error::msg("try again").retry_after(second);
         match cx.key().name() {
-            "later" => Ok(Action::RequeueWith(second, Priority::Low)),
-            "soon" => Ok(Action::RequeueWith(second, Priority::High)),
-            "plain" => Ok(Action::RequeueAfter(second)),
-            "retried-later" => Err(failed.priority(Priority::Low)),
-            "retried-soon" => Err(failed.priority(Priority::High)),
+            "later" => Ok(Action::requeue_after(second).priority(Priority::Low)),
+            "soon" => Ok(Action::requeue_after(second).priority(Priority::High)),
+            "plain" => Ok(Action::requeue_after(second)),
+            "retried-later" | "retried-soon" => Err(failed),
             _ => {
                 tokio::time::sleep(10 * second).await;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
         }
     });
@@ -139,7 +138,12 @@ async fn run_decides_the_priority_of_its_requeue_and_of_its_retry() {
     let policy = |key: &ObjectKey, _: &Cause| {
         if key.name() == "one" { Priority::Low } else { Priority::Normal }
     };
-    let running = run_with(client, |builder| builder.priority(policy), reconciler);
+    let retries = |key: &ObjectKey, _: &Error| match key.name() {
+        "retried-later" => Priority::Low,
+        "retried-soon" => Priority::High,
+        _ => panic!("only these two fail"),
+    };
+    let running = run_with(client, |b| b.priority(policy).retry_priority(retries), reconciler);
     let mut ran = Vec::new();
     while ran.len() < 2 * names.len() + 1 {
         ran.push(runs.recv().await.expect("a run"));

@@ -30,7 +30,7 @@ fn build(
 ) -> (SharedInformerFactory, Controller<ConfigMap>) {
     let factory = SharedInformerFactory::new(client);
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let controller = change(Controller::of(watch)).build(&factory, reconciler);
+    let controller = change(Controller::named("configmap", watch)).build(&factory, reconciler);
     (factory, controller.expect("a controller"))
 }
 
@@ -44,7 +44,7 @@ fn sleeper(began: mpsc::Sender<String>, takes: Duration) -> impl Reconcile<Confi
             let behind = if cx.cache_behind() { ", behind" } else { "" };
             began.send(format!("{} {}{behind}", cx.key(), causes.join("; "))).await?;
             tokio::time::sleep(takes).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
 }
@@ -103,7 +103,7 @@ async fn run_that_blocks_its_thread_is_named_even_if_the_controller_broke_before
         Box::pin(async move {
             began.send(()).await?;
             let _ = blocked.lock().expect("not poisoned").recv();
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let (break_it, told) = oneshot::channel();
@@ -244,7 +244,7 @@ async fn write_of_a_cancelled_run_is_waited_for_by_the_next_one() {
                 cx.live().update(&*map, &new).await?;
                 std::future::pending::<()>().await;
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let (_factory, controller) = build(client, |b| b, reconciler);
@@ -277,7 +277,7 @@ async fn context_knows_the_shutdown_and_its_deadline() {
             told.send(cx.deadline()).await?;
             cx.shutdown().token().cancelled().await;
             told.send(cx.deadline()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let timeout = Duration::from_mins(10);

@@ -25,12 +25,12 @@ struct Reporter(mpsc::Sender<(String, Vec<Cause>)>);
 impl<K: Send + Sync + 'static> Reconcile<K> for Reporter {
     async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((cx.key().to_string(), cx.causes().to_vec())).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, _: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((format!("absent {}", cx.key()), cx.causes().to_vec())).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -116,7 +116,8 @@ async fn owned_object_runs_its_owner_by_group_kind_and_uid() {
         windlass_testserver::apiserver::ApiServer::builder().garbage_collection(false).build(),
     );
     let uid = deployment(&cluster, "web").await;
-    let builder = Controller::of(Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new());
+    let builder = Controller::named("deployment", Watch::<Deployment>::new())
+        .owns(Watch::<ReplicaSet>::new());
     let mut stage = Stage::start(cluster, builder);
     assert_eq!(stage.run().await, "default/web");
     stage.expect_rest().await;
@@ -143,8 +144,8 @@ async fn watched_object_runs_what_it_led_to_and_what_it_leads_to() {
         let name = object.head().labels().get("for")?;
         Some(ObjectKey::namespaced("default", name))
     };
-    let builder =
-        Controller::of(Watch::<Deployment>::new()).watches(Watch::<ConfigMap>::new(), to_key);
+    let builder = Controller::named("deployment", Watch::<Deployment>::new())
+        .watches(Watch::<ConfigMap>::new(), to_key);
     let mut stage = Stage::start(cluster, builder);
     assert_eq!(stage.run().await, "absent default/one");
     let client = stage.cluster.client().expect("a client");
@@ -162,7 +163,7 @@ async fn predicate_passes_over_changes_of_the_status() {
     let cluster = TestServer::embedded();
     deployment(&cluster, "web").await;
     let watch = Watch::<Deployment>::new().when(Predicate::generation_changed());
-    let mut stage = Stage::start(cluster, Controller::of(watch));
+    let mut stage = Stage::start(cluster, Controller::named("configmap", watch));
     assert_eq!(stage.run().await, "default/web");
     let client = stage.cluster.client().expect("a client");
     let api: Api<Deployment> = Api::namespaced(client, "default");
@@ -183,7 +184,7 @@ async fn nothing_runs_before_all_sources_are_synced() {
     let failing =
         FaultRule::new(Fault::Fail { code: 503, retry_after: None }).resource("replicasets");
     let fault = server.faults().add(failing);
-    let builder = Controller::of(Watch::<Deployment>::new())
+    let builder = Controller::named("deployment", Watch::<Deployment>::new())
         .owns(Watch::<ReplicaSet>::new())
         .sync_timeout(Duration::from_hours(10));
     let mut stage = Stage::start(cluster, builder);
@@ -202,7 +203,7 @@ async fn missing_definition_is_told_after_the_sync_timeout() {
         plural: "foos".to_owned(),
     };
     let watch = Watch::<DynamicObject>::of(Resource::new(&resource, true));
-    let mut stage = Stage::start(TestServer::embedded(), Controller::of(watch));
+    let mut stage = Stage::start(TestServer::embedded(), Controller::named("configmap", watch));
     let ended = stage.running.join_next().await.expect("it ends").expect("no panic");
     let error = ended.expect_err("nothing is there to watch").to_string();
     assert!(error.contains("foos.v1.example.com is not complete after 120 s"), "{error}");
@@ -214,7 +215,8 @@ async fn cancel_while_waiting_for_sync_is_no_error() {
     let cluster = TestServer::embedded();
     let failing = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
     cluster.server().expect("embedded").faults().add(failing);
-    let mut stage = Stage::start(cluster, Controller::of(Watch::<Deployment>::new()));
+    let mut stage =
+        Stage::start(cluster, Controller::named("deployment", Watch::<Deployment>::new()));
     stage.expect_rest_briefly().await;
     stage.stop.cancel();
     stage.running.join_next().await.expect("it ends").expect("no panic").expect("no error");

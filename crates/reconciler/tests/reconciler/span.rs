@@ -23,7 +23,7 @@ async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
         Box::pin(async move {
             tracing::info!("at work");
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client.clone(), logger);

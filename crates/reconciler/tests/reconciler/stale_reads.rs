@@ -134,9 +134,9 @@ impl Leader {
             };
             let wanted = (0..number).map(|number| secret(&format!("child-{number}")));
             cx.children(&owner).apply_all(wanted).prune().await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         });
-        let builder = Controller::of(watch).name("shops").owns(secrets).max_attempts(1);
+        let builder = Controller::named("shops", watch).owns(secrets).max_attempts(1);
         let controller = builder.build(&factory, reconciler).expect("a controller");
         let finished = controller.handle().finished();
         let (stop, mut task) = (CancellationToken::new(), JoinSet::new());
@@ -376,9 +376,9 @@ impl Copier {
             let outcome = cx.children(&owner).apply(child).prune().await;
             let value = owner.data.clone().unwrap_or_default()["value"].clone();
             let _ = said.send((value, outcome)).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         });
-        let builder = Controller::of(owners).name("shops").owns(children).client(writing);
+        let builder = Controller::named("shops", owners).owns(children).client(writing);
         let running = run_built(watching, builder, reconciler);
         let secrets = Api::namespaced(client.clone(), namespace);
         Self { maps, secrets, shown, outcomes, running }

@@ -27,7 +27,7 @@ fn reporter(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
         Box::pin(async move {
             let causes: Vec<_> = cx.causes().iter().map(ToString::to_string).collect();
             said.send(format!("{} because {}", cx.key(), causes.join(", "))).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
 }
@@ -124,7 +124,7 @@ impl Index for ByPrefix {
 async fn controller_with_two_indexes_of_one_type_and_other_settings_is_not_built() {
     let (_cluster, client) = cluster().await;
     let build = |lens: [usize; 2]| {
-        let mut builder = Controller::of(Watch::<ConfigMap>::new());
+        let mut builder = Controller::named("configmap", Watch::<ConfigMap>::new());
         for len in lens {
             builder = builder.refers_to(Watch::<Secret>::new(), ByPrefix(len));
         }
@@ -155,7 +155,7 @@ async fn handle_adds_and_removes_sources_of_kinds_that_are_referred_to() {
     let (said, mut runs) = mpsc::channel(100);
     let watch =
         Watch::<ConfigMap>::new().options(|informer| informer.namespace("default").index(ByName));
-    let builder = Controller::of(watch);
+    let builder = Controller::named("configmap", watch);
     let handle = builder.handle();
     let secrets = || Watch::<Secret>::new();
     let early = handle.add_referred::<_, ByName>(secrets()).expect_err("it is not built");
@@ -267,7 +267,7 @@ async fn namespaces_take_turns_where_that_is_wanted() {
         }
     }
     let (said, mut runs) = mpsc::channel(100);
-    let builder = Controller::of(Watch::<ConfigMap>::new()).fair();
+    let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).fair();
     let running = run_built(client, builder, reporter(said));
     let mut first = Vec::new();
     // As many as there are namespaces, with the one that is always there.
@@ -302,7 +302,7 @@ async fn cache_of_a_type_that_nobody_watches_says_what_to_add() {
         Box::pin(async move {
             let error = cx.cache::<Secret>().expect_err("it is not watched");
             said.send(error.to_string()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder, reader);

@@ -35,7 +35,7 @@ fn maker(said: mpsc::Sender<bool>) -> impl Reconcile<ConfigMap> {
             let child: Secret = serde_json::from_value(child).expect("an object");
             cx.children(&owner).apply(child).prune().await?;
             said.send(cx.cache_behind()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
 }
@@ -44,8 +44,7 @@ fn maker(said: mpsc::Sender<bool>) -> impl Reconcile<ConfigMap> {
 async fn synced(client: Client, reconciler: impl Reconcile<ConfigMap>) -> Controller<ConfigMap> {
     let secrets = Watch::<Secret>::new().options(|options| options.namespace("default"));
     let maps = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let controller =
-        Controller::of(maps).name("shops").owns(secrets).reads(Watch::<Service>::new());
+    let controller = Controller::named("shops", maps).owns(secrets).reads(Watch::<Service>::new());
     let controller = controller.build(&SharedInformerFactory::new(client), reconciler);
     let controller = controller.expect("a controller");
     controller.wait_for_sync().await.expect("it syncs");
@@ -134,7 +133,7 @@ async fn cache_of_several_watches_is_checked_once() {
     let (said, mut runs) = mpsc::channel(100);
     let secrets = || Watch::<Secret>::new().options(|options| options.namespace("default"));
     let maps = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
-    let builder = Controller::of(maps).name("shops").owns(secrets());
+    let builder = Controller::named("shops", maps).owns(secrets());
     let builder = builder.watches(secrets(), |_| None::<ObjectKey>).reads(secrets());
     let controller = builder.build(&SharedInformerFactory::new(noted), maker(said));
     let controller = controller.expect("a controller");

@@ -114,7 +114,10 @@ async fn handle_adds_streams_before_and_while_the_controller_runs() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let builder = Controller::of(Watch::<ConfigMap>::new().options(|o| o.namespace("default")));
+    let builder = Controller::named(
+        "configmap",
+        Watch::<ConfigMap>::new().options(|o| o.namespace("default")),
+    );
     let handle = builder.handle();
     handle.add_stream("early", stream::iter([key("default/early")]));
     let absent = reconcile_absent(said);
@@ -211,13 +214,13 @@ async fn each_namespace_has_its_own_selector() {
     let writer = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
         said.send((cx.key().to_string(), cx.cache_behind(), Instant::now())).await?;
         if cx.causes() == [Cause::Timer] || cx.key().name() != "api" {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let api: Api<ConfigMap> = Api::namespaced(cx.client().clone(), "shop");
         api.create(&PostParams::default(), &object("written", "web")).await?;
-        Ok(Action::RequeueAfter(Duration::from_millis(1)))
+        Ok(Action::requeue_after(Duration::from_millis(1)))
     });
-    let running = run_built(client, Controller::of(watch), writer);
+    let running = run_built(client, Controller::named("configmap", watch), writer);
     let mut ran = Vec::new();
     for _ in 0..3 {
         ran.push(runs.recv().await.expect("a run"));
@@ -241,7 +244,7 @@ fn reconcile_absent(said: mpsc::Sender<Ran>) -> impl Reconcile<ConfigMap> {
 
         async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
             self.0.send((key.to_string(), Instant::now(), cx.causes().to_vec())).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         }
     }
     Reporter(said)

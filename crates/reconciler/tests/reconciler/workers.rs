@@ -31,7 +31,7 @@ async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
                 met.store(since.elapsed() < Duration::from_mins(1), Ordering::Relaxed);
                 std::thread::yield_now();
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder.workers(2), reconciler);

@@ -26,11 +26,11 @@
 //! #             map.metadata.namespace = page.namespace();
 //! #             cx.live().apply_owned(map, &*page).await?;
 //! #             cx.event(&*page).normal("Published", "the page is a ConfigMap");
-//! #             Ok(Action::Done)
+//! #             Ok(Action::done())
 //! #         }
 //! #     }
 //! #     pub fn pages() -> ControllerBuilder<Page> {
-//! #         Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new())
+//! #         Controller::named("page", Watch::<Page>::new()).owns(Watch::<ConfigMap>::new())
 //! #     }
 //! # }
 //! use k8s_openapi::api::core::v1::ConfigMap;

@@ -35,7 +35,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Defines what "quiet" means for waiting keys.
 ///
 /// By default a controller is quiet if no key is ready, running, or due within [`DUE_SOON`], and no
-/// key waits for a retry. A key that waits longer for its timer (`Action::RequeueAfter`) does not
+/// key waits for a retry. A key that waits longer for its timer (`Action::requeue_after`) does not
 /// count: with such timers, a controller would never be quiet.
 ///
 /// ```

@@ -295,9 +295,10 @@ mod tests {
             secret.metadata.namespace = Some("default".into());
             secret.metadata.owner_references = Some(vec![owner_reference(&*map)?]);
             cx.live().create(&secret).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         });
-        let controller = Controller::of(Watch::<ConfigMap>::new()).build(&factory, reconciler);
+        let controller =
+            Controller::named("configmap", Watch::<ConfigMap>::new()).build(&factory, reconciler);
         let controller = controller.expect("a controller");
         let (mut finished, stop) = (controller.handle().finished(), CancellationToken::new());
         let first = async {

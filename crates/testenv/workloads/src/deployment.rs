@@ -55,8 +55,7 @@ pub(crate) fn build(
     // `Recreate` waits for the last pod of an old template, which its replica set no longer counts.
     let deleted =
         Watch::<Pod>::new().when(Predicate::new(|event| matches!(event, Event::Deleted { .. })));
-    Controller::of(Watch::<Deployment>::new())
-        .name(NAME)
+    Controller::named(NAME, Watch::<Deployment>::new())
         .workers(workers)
         .owns(Watch::<ReplicaSet>::new())
         .watches(Watch::<ReplicaSet>::new(), move |set| adopters(&deployments, set, selector_of))
@@ -79,7 +78,7 @@ fn deployment_of(sets: &Lister<ReplicaSet>, pod: &Cached<Pod>) -> Option<ObjectK
 
 impl Reconcile<Deployment> for Deployments {
     async fn reconcile(&self, object: Arc<Deployment>, cx: &RunContext) -> Result<Action, Error> {
-        let Some(selector) = selector(&object.spec.selector)? else { return Ok(Action::Done) };
+        let Some(selector) = selector(&object.spec.selector)? else { return Ok(Action::done()) };
         let found = candidates(cx, &*object, &self.sets)?;
         let sets = claim_all(cx, &*object, &selector, found).await?;
         let sets = sets.iter().map(|set| ReplicaSet::clone(set)).collect();

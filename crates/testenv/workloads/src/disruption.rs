@@ -48,8 +48,7 @@ pub(crate) fn build(
         clock,
     };
     let budgets = factory.lister::<DisruptionBudget>().map_err(failed)?;
-    Controller::of(Watch::<DisruptionBudget>::new())
-        .name(NAME)
+    Controller::named(NAME, Watch::<DisruptionBudget>::new())
         .workers(workers)
         .watches(Watch::<Pod>::new(), move |pod| budgets_of(&budgets, pod))
         .reads(Watch::<ReplicaSet>::new())
@@ -88,7 +87,7 @@ impl Reconcile<DisruptionBudget> for DisruptionBudgets {
         cx: &RunContext,
     ) -> Result<Action, Error> {
         if budget.metadata.deletion_timestamp.is_some() {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let now = self.clock.now();
         let pods = self.pods_of(&budget)?;
@@ -104,7 +103,7 @@ impl Reconcile<DisruptionBudget> for DisruptionBudgets {
         let (status, again) = status_of(&budget, &pods, wanted, now);
         new.status = status;
         cx.live().update_status(&*budget, &new).await?;
-        Ok(again.map_or(Action::Done, Action::RequeueAfter))
+        Ok(again.map_or(Action::done(), Action::requeue_after))
     }
 }
 

@@ -45,8 +45,7 @@ pub(crate) fn build(
     let pods = factory.lister::<Pod>().map_err(failed)?;
     let nodes = has_nodes.then(|| factory.lister::<Node>()).transpose().map_err(failed)?;
     let services = factory.lister::<Service>().map_err(failed)?;
-    let mut builder = Controller::of(Watch::<Service>::new())
-        .name(NAME)
+    let mut builder = Controller::named(NAME, Watch::<Service>::new())
         .workers(workers)
         .owns(Watch::<EndpointSlice>::new())
         .watches(Watch::<Pod>::new(), move |pod| services_of(&services, pod));
@@ -80,7 +79,7 @@ impl Reconcile<Service> for EndpointSlices {
             || is_name_only
             || service.metadata.deletion_timestamp.is_some()
         {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         let mut present = trusted_candidates(cx, &*service, &self.slices).await?;
         present.retain(|slice| is_managed(slice, &service));
@@ -97,7 +96,7 @@ impl Reconcile<Service> for EndpointSlices {
         for slice in &changes.delete {
             cx.live().delete(&**slice).await?;
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

@@ -65,8 +65,7 @@ pub(crate) fn build(
     let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
     let pods = factory.informer_with::<Pod>(indexed).map_err(failed)?.lister().clone();
     let jobs = factory.lister::<Job>().map_err(failed)?;
-    Controller::of(Watch::<Job>::new())
-        .name(NAME)
+    Controller::named(NAME, Watch::<Job>::new())
         .workers(workers)
         .owns(Watch::<Pod>::new())
         .watches(Watch::<Pod>::new(), move |pod| adopters(&jobs, pod, selector_of))
@@ -80,14 +79,14 @@ fn selector_of(job: &Job) -> &LabelSelector {
 impl Reconcile<Job> for Jobs {
     async fn reconcile(&self, job: Arc<Job>, cx: &RunContext) -> Result<Action, Error> {
         if job.spec.managed_by.as_deref().is_some_and(|by| by != MANAGED_BY) {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         if job.condition(COMPLETE).or_else(|| job.condition(FAILED)).is_some() {
             self.forget(cx.key());
             self.release(cx, None).await?;
             return self.expire(&job, cx).await;
         }
-        let Some(selector) = selector(&job.spec.selector)? else { return Ok(Action::Done) };
+        let Some(selector) = selector(&job.spec.selector)? else { return Ok(Action::done()) };
         self.release(cx, job.metadata.uid.as_deref()).await?;
         let found = trusted_candidates(cx, &*job, &self.pods).await?;
         let pods = claim_all_with(cx, &*job, &selector, found, track).await?;
@@ -101,26 +100,26 @@ impl Reconcile<Job> for Jobs {
     async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
         self.forget(key);
         self.release(cx, None).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
 impl Jobs {
     /// Deletes a job and its pods when its `ttlSecondsAfterFinished` has passed.
     async fn expire(&self, job: &Job, cx: &RunContext) -> Result<Action, Error> {
-        let Some(ttl) = job.spec.ttl_seconds_after_finished else { return Ok(Action::Done) };
+        let Some(ttl) = job.spec.ttl_seconds_after_finished else { return Ok(Action::done()) };
         let over = job.condition(COMPLETE).or_else(|| job.condition(FAILED));
         let since = over.and_then(|over| over.last_transition_time.as_ref());
         let Some(since) = since.filter(|_| job.metadata.deletion_timestamp.is_none()) else {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         };
         let left = until(self.clock.now(), since, ttl);
         if !left.is_zero() {
-            return Ok(Action::RequeueAfter(left));
+            return Ok(Action::requeue_after(left));
         }
         let options = WriteOptions::new().propagation(Propagation::Foreground).same_version();
         cx.live().with(options).delete(job).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     /// Removes the finalizers of pods that no job will count any more: all that belong to a job of

@@ -73,7 +73,7 @@ pub(crate) fn build(
     let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
     let pods = factory.lister::<Pod>().map_err(failed)?;
     let nodes = has_nodes.then(|| factory.lister::<Node>()).transpose().map_err(failed)?;
-    let mut builder = Controller::of(Watch::<Pod>::new()).name(NAME).workers(workers);
+    let mut builder = Controller::named(NAME, Watch::<Pod>::new()).workers(workers);
     if has_nodes {
         builder = builder.reads(Watch::<Node>::new());
     }
@@ -98,10 +98,10 @@ impl Reconcile<Pod> for Kubelet {
         if is_finished(&pod) {
             self.forget(cx.key());
         }
-        let Some((next, wait)) = life::next(&pod, self.delays) else { return Ok(Action::Done) };
+        let Some((next, wait)) = life::next(&pod, self.delays) else { return Ok(Action::done()) };
         let left = self.due(&pod, cx.key(), next, wait).duration_since(Instant::now());
         if !left.is_zero() {
-            return Ok(Action::RequeueAfter(left));
+            return Ok(Action::requeue_after(left));
         }
         let now = self.clock.now();
         let mut changed = Pod::clone(&pod);
@@ -115,12 +115,12 @@ impl Reconcile<Pod> for Kubelet {
         };
         cx.live().update_status(&*pod, &changed).await?;
         self.timers.lock().unwrap_or_else(PoisonError::into_inner).remove(cx.key());
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.forget(key);
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -180,5 +180,5 @@ async fn end_deleted(pod: &Pod, clock: Clock, cx: &RunContext) -> Result<Action,
             .await?;
     }
     cx.live().with(WriteOptions::new().grace_period(0)).delete(pod).await?;
-    Ok(Action::Done)
+    Ok(Action::done())
 }

@@ -46,8 +46,7 @@ pub(crate) fn build(
     let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
     let pods = factory.informer_with::<Pod>(indexed).map_err(failed)?.lister().clone();
     let sets = factory.lister::<ReplicaSet>().map_err(failed)?;
-    Controller::of(Watch::<ReplicaSet>::new())
-        .name(NAME)
+    Controller::named(NAME, Watch::<ReplicaSet>::new())
         .workers(workers)
         .owns(Watch::<Pod>::new())
         .watches(Watch::<Pod>::new(), move |pod| adopters(&sets, pod, selector_of))
@@ -65,7 +64,7 @@ fn selector_of(set: &ReplicaSet) -> &LabelSelector {
 
 impl Reconcile<ReplicaSet> for ReplicaSets {
     async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &RunContext) -> Result<Action, Error> {
-        let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::Done) };
+        let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::done()) };
         let candidates = trusted_candidates(cx, &*set, &self.pods).await?;
         let pods = claim_all(cx, &*set, &selector, candidates).await?;
         let managed = if set.metadata.deletion_timestamp.is_none() {
@@ -79,7 +78,7 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
         observed.status = status;
         cx.live().update_status(&*set, &observed).await?;
         managed?;
-        Ok(later.map_or(Action::Done, Action::RequeueAfter))
+        Ok(later.map_or(Action::done(), Action::requeue_after))
     }
 }
 

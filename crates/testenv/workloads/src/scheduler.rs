@@ -54,7 +54,7 @@ pub(crate) fn build(
     let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
     let pods = factory.lister::<Pod>().map_err(failed)?;
     let nodes = has_nodes.then(|| factory.lister::<Node>()).transpose().map_err(failed)?;
-    let mut builder = Controller::of(Watch::<Pod>::new()).name(NAME).workers(1);
+    let mut builder = Controller::named(NAME, Watch::<Pod>::new()).workers(1);
     if has_nodes {
         builder = builder.watches(Watch::<Node>::new(), move |_| waiting_pods(&pods));
     }
@@ -74,21 +74,21 @@ impl Reconcile<Pod> for Scheduler {
         let place = node(&pod);
         if place.is_some() || is_finished(&pod) {
             self.assignments().set(cx.key(), place.filter(|_| !is_finished(&pod)));
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         if is_deleted(&pod) || is_gated(&pod) || !uses_this_scheduler(&pod) {
-            return Ok(Action::Done);
+            return Ok(Action::done());
         }
         match self.choose(&pod)? {
             Ok(node) => self.bind(&pod, &node, cx).await?,
             Err(message) => self.refuse(&pod, &message, cx).await?,
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.assignments().set(key, None);
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

@@ -56,8 +56,7 @@ pub(crate) fn build(
     let claims = factory.lister::<Claim>().map_err(failed)?;
     let sets = factory.lister::<StatefulSet>().map_err(failed)?;
     let revisions = revisions.lister().clone();
-    Controller::of(Watch::<StatefulSet>::new())
-        .name(NAME)
+    Controller::named(NAME, Watch::<StatefulSet>::new())
         .workers(workers)
         .owns(Watch::<Pod>::new())
         .watches(Watch::<Pod>::new(), move |pod| adopters(&sets, pod, selector_of))
@@ -72,7 +71,7 @@ fn selector_of(set: &StatefulSet) -> &LabelSelector {
 
 impl Reconcile<StatefulSet> for StatefulSets {
     async fn reconcile(&self, set: Arc<StatefulSet>, cx: &RunContext) -> Result<Action, Error> {
-        let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::Done) };
+        let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::done()) };
         let found = candidates(cx, &*set, &self.revisions)?;
         let revisions = claim_all(cx, &*set, &selector, found).await?;
         let mut found = candidates(cx, &*set, &self.pods)?;

@@ -20,7 +20,7 @@ impl Reconcile<Website> for NextVersion {
         servers.spec.min_ready_seconds = Some(5);
         cx.children(&site).apply(config_map(&site)).apply(servers).prune().await?;
         cx.event(&site).normal("Published", "by the next version");
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

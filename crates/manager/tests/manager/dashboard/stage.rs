@@ -41,12 +41,12 @@ impl Reconcile<ConfigMap> for Actor {
             "breaks" => Err(Error::msg("the plan is wrong").terminal()),
             "panics" => panic!("the plan is missing"),
             "hangs" => pending().await,
-            "waits" => Ok(Action::RequeueAfter(HOUR)),
+            "waits" => Ok(Action::requeue_after(HOUR)),
             "tells" => {
                 cx.event(&map).warning("Odd", "there is nothing in it");
-                Ok(Action::Done)
+                Ok(Action::done())
             }
-            _ => Ok(Action::Done),
+            _ => Ok(Action::done()),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Running {
             .without_logs()
             .connect(move |stack| Ok(stack.around(connected.service(), "default")))
             .controller(
-                Controller::of(Watch::<ConfigMap>::new()).name(CONTROLLER).workers(4),
+                Controller::named(CONTROLLER, Watch::<ConfigMap>::new()).pausable().workers(4),
                 Actor { runs: sender },
             );
         let (manager, stop) = (change(manager), CancellationToken::new());

@@ -28,7 +28,7 @@ impl Reconcile<Secret> for Counter {
         let count = labels.get("count").and_then(|of| of.parse().ok()).unwrap_or(0_u32);
         labels.insert("count".to_owned(), (count + 1).to_string());
         cx.live().update(&*object, &new).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -52,7 +52,7 @@ impl Reconcile<Secret> for Owner {
     async fn reconcile(&self, _: Arc<Secret>, cx: &RunContext) -> Result<Action, Error> {
         sleep(STEP).await;
         apply(self.0, cx.key().name(), cx.client().clone()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -66,8 +66,7 @@ async fn create_secret(server: &ApiServer, name: &str) {
 
 /// Woken by the Secret, and by the `ConfigMap` of the same name.
 fn owner(name: &'static str) -> windlass_reconciler::ControllerBuilder<Secret> {
-    Controller::of(Watch::<Secret>::new())
-        .name(name)
+    Controller::named(name, Watch::<Secret>::new())
         .watches(Watch::<ConfigMap>::new(), |map| [map.key().clone()])
 }
 
@@ -80,7 +79,7 @@ async fn key_that_wakes_itself_is_a_hot_loop() {
     let server = ApiServer::new();
     create_secret(&server, "spins").await;
     let running = Running::start_with(server, &Access::local(), |manager| {
-        manager.controller(Controller::of(Watch::<Secret>::new()).name("counter"), Counter)
+        manager.controller(Controller::named("counter", Watch::<Secret>::new()), Counter)
     });
     let report = running.wait_for("/api/summary", has_trouble).await;
     let [trouble] = report["troubles"].as_array().expect("troubles").as_slice() else {

@@ -47,10 +47,10 @@ async fn upgrade(cluster: &TestServer) {
     let (sender, mut runs) = mpsc::channel(100);
     let reconciler = reconcile_fn(async move |gadget: Arc<v2::Gadget>, _| {
         sender.send(gadget.spec.shape.size).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     });
     let operator = manager(cluster, options(&namespace, free_address()))
-        .controller(Controller::of(Watch::<v2::Gadget>::new()), reconciler);
+        .controller(Controller::named("gadget", Watch::<v2::Gadget>::new()), reconciler);
     let replica = Replica::start(operator);
     let seen = timeout(LIMIT, runs.recv()).await.expect("it must be reconciled");
     assert_eq!(seen, Some(Some(3)));

@@ -8,24 +8,47 @@ use windlass_workqueue::{Group, Priority};
 
 use super::ControllerBuilder;
 use crate::cause::Cause;
+use crate::error::Error;
 use crate::history::finished::FailedRun;
 use crate::sources::enqueue::Debounce;
-use crate::sources::pause::Pause;
+use crate::sources::pause::{PAUSED_ANNOTATION, Pause};
 
 impl<K: ObjectType> ControllerBuilder<K> {
     /// How urgent a key is, depending on the cause. Default: [`Priority::Low`] for objects that
     /// existed when the controller started and for resyncs, [`Priority::Normal`] for the rest. If
     /// the policy panics, that is logged, and the key gets [`Priority::Normal`].
     ///
-    /// The policy also decides about [`Action::RequeueAfter`](crate::Action::RequeueAfter), whose
-    /// cause is [`Cause::Timer`]. A retry has the priority of the run that failed. A run itself
-    /// decides with [`Action::RequeueWith`](crate::Action::RequeueWith) and
-    /// [`Error::priority`](crate::Error::priority).
+    /// The policy also decides about [`Action::requeue_after`](crate::Action::requeue_after), whose
+    /// cause is [`Cause::Timer`], unless the run [decides itself](crate::Action::priority). See
+    /// [`retry_priority`](Self::retry_priority) for retries.
     pub fn priority(
         self,
         policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
     ) -> Self {
         Self { priority: Arc::new(policy), ..self }
+    }
+
+    /// How urgent the retry after an error is. Default: as urgent as the run that failed, also after
+    /// a panic or a timeout. If the policy panics, that is logged, and the default is used.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::{Class, Controller, Watch};
+    /// use windlass_workqueue::Priority;
+    ///
+    /// let builder = Controller::named("greeter", Watch::<ConfigMap>::new()).retry_priority(
+    ///     |_, error| match error.class() {
+    ///         Class::Conflict => Priority::High,
+    ///         _ => Priority::Low,
+    ///     },
+    /// );
+    /// # drop(builder);
+    /// ```
+    pub fn retry_priority(
+        self,
+        policy: impl Fn(&ObjectKey, &Error) -> Priority + Send + Sync + 'static,
+    ) -> Self {
+        Self { retry_priority: Some(Arc::new(policy)), ..self }
     }
 
     /// Lets namespaces take turns, so that a busy one does not keep the others waiting. Default:
@@ -43,7 +66,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// use windlass_workqueue::Group;
     ///
     /// // By the first part of the name, as in `acme-web`.
-    /// let builder = Controller::of(Watch::<ConfigMap>::new())
+    /// let builder = Controller::named("configmap", Watch::<ConfigMap>::new())
     ///     .fair_by(|key| Group::of(&key.name().split('-').next()));
     /// # drop(builder);
     /// ```
@@ -88,7 +111,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass_reconciler::{Controller, Watch};
-    /// let builder = Controller::of(Watch::<ConfigMap>::new()).on_error(|failed| {
+    /// let builder = Controller::named("configmap", Watch::<ConfigMap>::new()).on_error(|failed| {
     ///     if failed.run.attempt == 10 {
     ///         eprintln!("{} fails again and again: {:?}", failed.key, failed.error);
     ///     }
@@ -99,9 +122,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
         Self { settings: self.settings.on_error(hook), ..self }
     }
 
-    /// The annotation that pauses an object: while its value is `true`, the object is not
-    /// reconciled. Default: [`PAUSED_ANNOTATION`](crate::PAUSED_ANNOTATION), `windlass.dev/paused`.
-    /// With `None`, nothing pauses an object.
+    /// Lets people pause an object: while it has the annotation `windlass.dev/paused: "true"`
+    /// ([`PAUSED_ANNOTATION`](crate::PAUSED_ANNOTATION)), it is not reconciled. Default: objects
+    /// cannot be paused.
     ///
     /// As in Cluster API, everything stops, also the clean-up before a deletion: an object with a
     /// finalizer stays until it is no longer paused. An object that is deleted completely is no
@@ -110,12 +133,17 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// A paused object is logged once, and shown by [`Controller::inactive`], the debug report and
     /// a metric; [`Reconcile::paused`](crate::Reconcile::paused) can write a condition. The
-    /// annotation is read from the cached bytes. A [resident] cache does not have them, so its
-    /// objects cannot be paused, and the controller can be built only with `.paused_by(None)`.
+    /// annotation is read from the cached bytes. A [resident] cache does not have them, so a
+    /// controller of its objects that can be paused is not built.
     ///
     /// [`Controller::inactive`]: crate::Controller::inactive
     /// [resident]: windlass_informer::InformerOptions::resident
-    pub fn paused_by<'a>(self, annotation: impl Into<Option<&'a str>>) -> Self {
-        Self { pause: Pause::by(annotation.into()), ..self }
+    pub fn pausable(self) -> Self {
+        self.paused_by(PAUSED_ANNOTATION)
+    }
+
+    /// Like [`pausable`](Self::pausable), with an annotation of this name.
+    pub fn paused_by(self, annotation: &str) -> Self {
+        Self { pause: Pause::by(annotation), ..self }
     }
 }

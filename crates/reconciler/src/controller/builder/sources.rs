@@ -51,7 +51,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # use windlass_informer::{Event, Resource};
     /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
     /// # fn builder() -> ControllerBuilder<ConfigMap> {
-    /// let configs = Controller::of(Watch::<ConfigMap>::new());
+    /// let configs = Controller::named("configmap", Watch::<ConfigMap>::new());
     /// configs.watches_changes(Watch::<Secret>::new(), async |event| {
     ///     let secret = event.object().get()?;
     ///     // Only if the data has changed.
@@ -133,7 +133,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///     }
     /// }
     ///
-    /// let pods = Controller::of(Watch::<Pod>::new())
+    /// let pods = Controller::named("pod", Watch::<Pod>::new())
     ///     .refers_to(Watch::<Secret>::new(), ByPullSecret);
     /// # drop(pods);
     /// ```
@@ -162,7 +162,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
     /// # fn builder() -> ControllerBuilder<ConfigMap> {
-    /// Controller::of(Watch::<ConfigMap>::new()).makes::<Secret>()
+    /// Controller::named("configmap", Watch::<ConfigMap>::new()).makes::<Secret>()
     /// # }
     /// ```
     pub fn makes<T: StaticResource>(self) -> Self {
@@ -198,7 +198,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
     /// # fn builder() -> ControllerBuilder<ConfigMap> {
-    /// Controller::of(Watch::<ConfigMap>::new()).retires::<Secret>()
+    /// Controller::named("configmap", Watch::<ConfigMap>::new()).retires::<Secret>()
     /// # }
     /// ```
     pub fn retires<T: StaticResource>(mut self) -> Self {
@@ -246,7 +246,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use windlass_reconciler::{Controller, Watch};
     /// // Nothing that is being deleted leads to a run, whatever its kind.
-    /// let builder = Controller::of(Watch::<ConfigMap>::new())
+    /// let builder = Controller::named("configmap", Watch::<ConfigMap>::new())
     ///     .when(|event| event.head().deletion_timestamp().is_none());
     /// # drop(builder);
     /// ```

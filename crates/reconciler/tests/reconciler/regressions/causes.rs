@@ -22,7 +22,7 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
             let runs = data.get("runs").and_then(|runs| runs.parse().ok()).unwrap_or(0u32);
             data.insert("runs".to_owned(), (runs + 1).to_string());
             cx.live().update(&*object, &new).await?;
-            Ok(Action::RequeueAfter(Duration::from_hours(1)))
+            Ok(Action::requeue_after(Duration::from_hours(1)))
         })
     });
     let running = run(client, counter);
@@ -52,7 +52,7 @@ async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
             if object.data.is_some() && cx.attempt() < 3 {
                 return Err(Error::msg("not now"));
             }
-            Ok(Action::RequeueAfter(Duration::from_mins(5)))
+            Ok(Action::requeue_after(Duration::from_mins(5)))
         })
     });
     let running = run(client.clone(), fails_on_change);
@@ -88,7 +88,7 @@ async fn making_one_child_after_the_other_is_no_loop() {
                 cx.live().create(&child).await?;
             }
             said.send(made).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder.owns(Watch::<Secret>::new()), maker);
@@ -115,7 +115,7 @@ async fn what_others_make_after_our_deletion_is_not_by_us() {
                 cx.live().delete(&*old).await?;
             }
             said.send(cx.causes().to_vec()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let to_one = |_: &Cached<Secret>| Some(key("default/one"));
@@ -162,7 +162,7 @@ async fn run_is_in_the_journal_before_the_key_runs_again() {
         let (said, gate) = (said.clone(), gate.lock().expect("not poisoned").take());
         Box::pin(async move {
             said.send(cx.causes().to_vec()).await?;
-            let Some(gate) = gate else { return Ok(Action::Done) };
+            let Some(gate) = gate else { return Ok(Action::done()) };
             let mut new = ConfigMap::clone(&object);
             new.labels_mut().insert("seen".to_owned(), "yes".to_owned());
             cx.live().update(&*object, &new).await?;
@@ -192,12 +192,12 @@ async fn key_that_ran_longest_ago_is_forgotten_first() {
 
     impl Reconcile<ConfigMap> for Often {
         async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
-            Ok(Action::Done)
+            Ok(Action::done())
         }
 
         async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
             let is_again = key.name() == "often" && self.0.fetch_add(1, Ordering::Relaxed) < 10_001;
-            Ok(if is_again { Action::RequeueAfter(Duration::ZERO) } else { Action::Done })
+            Ok(if is_again { Action::requeue_after(Duration::ZERO) } else { Action::done() })
         }
     }
 
@@ -238,7 +238,7 @@ fn applies_in_vain(
         Box::pin(async move {
             // The real server is shared with other tests.
             if object.name_any() != "fought" {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             let mut applied = crate::stage::config_map("fought");
             applied.labels_mut().insert("team".to_owned(), "ours".to_owned());
@@ -248,7 +248,7 @@ fn applies_in_vain(
             }
             cx.live().apply(&applied).await?;
             let _ = said.send(cx.causes().to_vec()).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     })
 }
@@ -297,7 +297,7 @@ async fn hot_loop_of_applies_is_found() {
             applied.labels_mut().insert("runs".to_owned(), number);
             cx.live().apply(&applied).await?;
             let _ = said.send(()).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, counter);
@@ -345,10 +345,10 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
             applied.labels_mut().insert("runs".to_owned(), number.min(1).to_string());
             cx.live().apply(&applied).await?;
             said.send(cx.causes().to_vec()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
-    let running = run_on(factory, Controller::of(watch), applier);
+    let running = run_on(factory, Controller::named("configmap", watch), applier);
     let mut are_by_us = Vec::new();
     for _ in 0..4 {
         let causes = ran.recv().await.expect("a run");
@@ -376,7 +376,7 @@ async fn what_others_delete_after_our_deletion_is_not_by_us() {
                 cx.live().delete(&*old).await?;
             }
             said.send(cx.causes().to_vec()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let to_one = |_: &Cached<Secret>| Some(key("default/one"));
@@ -413,7 +413,7 @@ async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
         let said = said.clone();
         Box::pin(async move {
             if object.name_any() != "one" {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             if object.data.is_none() {
                 let mut new = ConfigMap::clone(&object);
@@ -421,7 +421,7 @@ async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
                 cx.live().update(&*object, &new).await?;
             }
             said.send((object.resource_version(), cx.causes().to_vec())).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client.clone(), labeller);

@@ -56,7 +56,7 @@ async fn other_object_that_does_not_decode_is_tried_again() {
     let reader = does(|_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             cx.get::<Strict>("default/other")?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let strict = Watch::<Strict>::of(Resource::of::<Secret>());
@@ -76,7 +76,7 @@ async fn object_that_does_not_decode_is_reported_once() {
 
     impl Reconcile<Strict> for Never {
         async fn reconcile(&self, _: Arc<Strict>, _: &RunContext) -> Result<Action, Error> {
-            Ok(Action::Done)
+            Ok(Action::done())
         }
     }
 
@@ -85,7 +85,8 @@ async fn object_that_does_not_decode_is_reported_once() {
     let factory = SharedInformerFactory::new(client);
     let watch = Watch::<Strict>::of(Resource::of::<ConfigMap>())
         .options(|o| o.namespace("default").resync(Duration::from_secs(30)));
-    let controller = Controller::of(watch).build(&factory, Never).expect("a controller");
+    let controller =
+        Controller::named("configmap", watch).build(&factory, Never).expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         tokio::time::sleep(Duration::from_mins(5)).await;

@@ -12,14 +12,14 @@ async fn cache_that_is_behind_is_told_to_every_run_until_it_is_not() {
     let maker = does(|_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             if cx.cache_behind() {
-                return Ok(Action::RequeueAfter(Duration::from_secs(1)));
+                return Ok(Action::requeue_after(Duration::from_secs(1)));
             }
             if cx.list::<Secret>()?.in_namespace("default").is_empty() {
                 let mut made = secret("made-");
                 made.metadata.generate_name = made.metadata.name.take();
                 cx.live().create(&made).await?;
             }
-            Ok(Action::RequeueAfter(Duration::from_secs(1)))
+            Ok(Action::requeue_after(Duration::from_secs(1)))
         })
     });
     let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
@@ -46,9 +46,9 @@ async fn key_that_waits_for_a_cache_does_not_keep_others_waiting() {
             said.send((name.clone(), Instant::now())).await?;
             if name == "one" && object.data.is_some() && !cx.cache_behind() {
                 cx.live().create(&secret("made")).await?;
-                return Ok(Action::RequeueAfter(Duration::ZERO));
+                return Ok(Action::requeue_after(Duration::ZERO));
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
@@ -86,9 +86,9 @@ async fn what_a_run_made_is_waited_for_also_if_fields_select() {
             said.send((held, cx.cache_behind())).await?;
             if cx.live::<Secret>().get(&key("default/made")).await?.is_none() {
                 cx.live().create(&secret("made")).await?;
-                return Ok(Action::RequeueAfter(Duration::ZERO));
+                return Ok(Action::requeue_after(Duration::ZERO));
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let one = Watch::<Secret>::new().options(|o| o.field_selector("metadata.name=made"));
@@ -116,7 +116,7 @@ async fn key_that_waits_for_a_cache_is_not_run_after_the_stop() {
                 cx.live().create(&secret("made")).await?;
             }
             said.send(()).await?;
-            Ok(Action::RequeueAfter(Duration::ZERO))
+            Ok(Action::requeue_after(Duration::ZERO))
         })
     });
     let running = run_with(client, |builder| builder.reads(Watch::<Secret>::new()), maker);
@@ -141,7 +141,7 @@ async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
             let held = cx.get::<Secret>("default/made")?.is_some();
             lent.send(cx.client().clone()).await?;
             said.send((held, cx.cache_behind())).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), lender);
@@ -176,7 +176,7 @@ async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
             if !held && !cx.cache_behind() {
                 cx.live().create(&secret("made")).await?;
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run_with(client, |builder| builder.reads(Watch::<Secret>::new()), maker);
@@ -196,12 +196,12 @@ impl Finalize<ConfigMap> for Counting {
     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         cx.live().apply_owned(secret("child"), &*object).await?;
         self.made.send(()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.cleanups.fetch_add(1, Ordering::Relaxed);
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -257,7 +257,7 @@ async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
             cx.live::<Secret>().modify(&key("default/counted"), count).await?;
             said.send((started, cx.cache_behind())).await?;
             let is_touched = object.data.is_some();
-            Ok(if is_touched { Action::RequeueAfter(second) } else { Action::Done })
+            Ok(if is_touched { Action::requeue_after(second) } else { Action::done() })
         })
     });
     let backup = server.snapshot();
@@ -313,7 +313,7 @@ fn run_with_secrets_of(
             if cx.live::<Secret>().get(&key("default/made")).await?.is_none() {
                 cx.live().create(&secret("made")).await?;
             }
-            Ok(Action::RequeueAfter(after))
+            Ok(Action::requeue_after(after))
         })
     });
     let some = Watch::<Secret>::new().options(move |o| o.field_selector(selected));

@@ -10,7 +10,7 @@ fn fails_then_repeats() -> impl Reconcile<ConfigMap> {
             if is_first {
                 return Err(Error::msg("not yet"));
             }
-            Ok(Action::RequeueAfter(Duration::from_secs(1)))
+            Ok(Action::requeue_after(Duration::from_secs(1)))
         })
     })
 }

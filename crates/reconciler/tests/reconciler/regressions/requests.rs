@@ -34,7 +34,7 @@ async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Run {
     let client =
         if stacked { ClientStack::new().around(server.service(), "default") } else { client };
     let writer = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
-        Box::pin(async move { write(way, cx).await.map(|()| Action::Done) })
+        Box::pin(async move { write(way, cx).await.map(|()| Action::done()) })
     });
     let running = run(client, writer);
     let first = loop {
@@ -96,7 +96,7 @@ async fn overloaded_server_is_left_alone_for_longer_each_time() {
     let fault = Fault::Fail { code: 429, retry_after: Some(1) };
     cluster.server().expect("embedded").faults().add(FaultRule::new(fault).verb("patch"));
     let writer = does(|_: Arc<ConfigMap>, cx: &RunContext| {
-        Box::pin(async move { write("live apply", cx).await.map(|()| Action::Done) })
+        Box::pin(async move { write("live apply", cx).await.map(|()| Action::done()) })
     });
     let running = run(client, writer);
     tokio::time::sleep(LONG).await;

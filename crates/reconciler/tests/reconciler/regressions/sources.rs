@@ -8,7 +8,7 @@ struct Reporter(mpsc::Sender<()>);
 impl Reconcile<Deployment> for Reporter {
     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send(()).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -34,7 +34,7 @@ async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
 
     let (said, mut runs) = mpsc::channel(10);
     let factory = SharedInformerFactory::new(client);
-    let controller = Controller::of(Watch::<Deployment>::new())
+    let controller = Controller::named("deployment", Watch::<Deployment>::new())
         .owns(Watch::<ReplicaSet>::new())
         .build(&factory, Reporter(said))
         .expect("a controller");
@@ -63,7 +63,7 @@ async fn controller_that_broke_does_not_work_through_its_queue_first() {
         counted.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(10)).await;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     for number in 0..20 {
@@ -99,12 +99,13 @@ async fn source_that_is_removed_is_not_waited_for() {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let factory = SharedInformerFactory::new(client);
-    let controller =
-        Controller::of(Watch::<ConfigMap>::new()).build(&factory, reporter).expect("a controller");
+    let controller = Controller::named("configmap", Watch::<ConfigMap>::new())
+        .build(&factory, reporter)
+        .expect("a controller");
     let watch = Watch::<DynamicObject>::of(Resource::new(&missing, true));
     let source = controller.handle().add_owned(watch).expect("a source");
     let stop = CancellationToken::new();
@@ -130,7 +131,7 @@ async fn policy_that_panics_does_not_lose_the_key() {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let policy = |_: &ObjectKey, _: &Cause| -> Priority { panic!("no opinion") };
@@ -150,14 +151,15 @@ async fn options_of_a_watch_add_up() {
         let said = said.clone();
         Box::pin(async move {
             said.send(object.name_any()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let factory = SharedInformerFactory::new(client);
     let watch = Watch::<ConfigMap>::new()
         .options(|o| o.namespace("kube-system").field_selector("metadata.name!=kube-root-ca.crt"))
         .options(|o| o.label_selector("!nothing"));
-    let controller = Controller::of(watch).build(&factory, reporter).expect("a controller");
+    let controller =
+        Controller::named("configmap", watch).build(&factory, reporter).expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         let ran = timeout(Duration::from_mins(1), runs.recv()).await;
@@ -185,7 +187,7 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
                 Err(_) => true,
             };
             said.send(has_whole_answer).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let elsewhere = Watch::<Secret>::new().options(|o| o.namespace("kube-system"));
@@ -210,7 +212,7 @@ async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
         Box::pin(async move {
             let error = cx.cache::<PartialObjectMeta<Secret>>().map(drop).expect_err("no cache");
             said.send(error.to_string()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, reader);
@@ -233,9 +235,9 @@ async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
     let counted = Arc::clone(&runs);
     let reconciler = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         counted.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(Action::Done) })
+        Box::pin(async { Ok(Action::done()) })
     });
-    let controller = Controller::of(Watch::<ConfigMap>::new())
+    let controller = Controller::named("configmap", Watch::<ConfigMap>::new())
         .build(&factory, reconciler)
         .expect("a controller");
     controller.run(CancellationToken::new()).await.expect_err("the cache is not complete");
@@ -255,7 +257,7 @@ async fn policy_is_asked_about_timers_too() {
         let said = said.clone();
         Box::pin(async move {
             let _ = said.send(()).await;
-            Ok(Action::RequeueAfter(Duration::from_secs(1)))
+            Ok(Action::requeue_after(Duration::from_secs(1)))
         })
     });
     let asked = Arc::new(Mutex::new(Vec::new()));

@@ -7,12 +7,12 @@ struct Told(mpsc::Sender<&'static str>);
 impl Finalize<Deployment> for Told {
     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("reconcile").await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 
     async fn cleanup(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("cleanup").await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -28,7 +28,7 @@ async fn finalized_object_is_reconciled_whatever_the_predicate() {
     let (said, mut heard) = mpsc::channel(10);
     let factory = SharedInformerFactory::new(client);
     let watch = Watch::<Deployment>::new().when(Predicate::generation_changed());
-    let controller = Controller::of(watch)
+    let controller = Controller::named("configmap", watch)
         .build(&factory, Finalized::new("example.com/bucket", Told(said)))
         .expect("a controller");
     let stop = CancellationToken::new();
@@ -124,7 +124,7 @@ async fn unknown_fields_within_lists_are_not_erased() {
             });
             modified.await?;
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, changer);
@@ -153,7 +153,7 @@ async fn status_that_is_the_same_is_not_written() {
             new.annotations_mut().insert("not".to_owned(), "status".to_owned());
             live.update_status(&old, &new).await?;
             said.send(()).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, writer);
@@ -183,7 +183,7 @@ async fn journal_keeps_the_first_and_the_last_writes_of_a_run_and_counts_the_oth
                 versions.push(patched.resource_version());
             }
             said.send(versions).await?;
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let running = run(client, writer);

@@ -62,7 +62,7 @@ pub(crate) fn run_with(
     reconciler: impl Reconcile<ConfigMap>,
 ) -> Running {
     let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default"));
-    run_built(client, change(Controller::of(watch)), reconciler)
+    run_built(client, change(Controller::named("configmap", watch)), reconciler)
 }
 
 /// Runs a controller of whatever `ConfigMaps` it was told to watch.
@@ -186,13 +186,13 @@ where
             if let Some((body, said)) = once {
                 let _ = said.send(body(object, cx).await);
             }
-            Ok(Action::Done)
+            Ok(Action::done())
         })
     });
     let scope = namespace.to_owned();
     let watch = Watch::<ConfigMap>::new()
         .options(|options| options.namespace(scope).field_selector("metadata.name=owner"));
-    let running = run_built(client, change(Controller::of(watch).name("shops")), once);
+    let running = run_built(client, change(Controller::named("shops", watch)), once);
     let result = result.await.expect("the run must not panic");
     running.end().await.expect("it stops");
     result

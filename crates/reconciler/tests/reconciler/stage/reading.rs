@@ -102,7 +102,7 @@ pub(crate) async fn on_factory<F>(
         let (said, body) = (said.clone(), Arc::clone(&body));
         Box::pin(async move {
             if cx.key().name() != "one" {
-                return Ok(Action::Done);
+                return Ok(Action::done());
             }
             assert_eq!(cx.attempt(), 1, "the last attempt panicked");
             let ended = body(object, cx).await.map_err(Error::terminal);
@@ -111,19 +111,19 @@ pub(crate) async fn on_factory<F>(
         })
     });
     let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default"));
-    let running = run_on(factory, change(Controller::of(watch)), reconciler);
+    let running = run_on(factory, change(Controller::named("configmap", watch)), reconciler);
     loop {
         let ended = tokio::time::timeout(Duration::from_mins(5), ran.recv()).await;
         match ended.expect("a run ends").expect("a run ends") {
-            Ok(Action::RequeueAfter(_) | Action::RequeueWith(..)) => {}
-            Ok(Action::Done) => break,
+            Ok(action) if action.is_done() => break,
+            Ok(_) => {}
             Err(error) => panic!("the run failed: {error}"),
         }
     }
     running.end().await.expect("it stops");
 }
 
-pub(crate) const AGAIN: Result<Action, Error> = Ok(Action::RequeueAfter(Duration::ZERO));
+pub(crate) const AGAIN: Result<Action, Error> = Ok(Action::requeue_after(Duration::ZERO));
 
 /// The cache of Secrets, only to be read.
 pub(crate) fn reads_secrets(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {

@@ -21,7 +21,7 @@ pub(crate) type Runs = mpsc::Receiver<Ran>;
 pub(crate) fn reporter(reports: mpsc::Sender<Ran>) -> impl Reconcile<ConfigMap> {
     reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
         reports.send((cx.key().to_string(), Instant::now(), cx.causes().to_vec())).await?;
-        Ok(Action::Done)
+        Ok(Action::done())
     })
 }
 

@@ -82,8 +82,11 @@ async fn controller_acts_as_an_account_with_its_rights() {
 
 fn pages_of_default() -> windlass::reconciler::ControllerBuilder<crate::operator::Page> {
     use windlass::prelude::*;
-    Controller::of(Watch::<crate::operator::Page>::new().options(|o| o.namespace("default")))
-        .owns(Watch::<ConfigMap>::new().options(|o| o.namespace("default")))
+    Controller::named(
+        "page",
+        Watch::<crate::operator::Page>::new().options(|o| o.namespace("default")),
+    )
+    .owns(Watch::<ConfigMap>::new().options(|o| o.namespace("default")))
 }
 
 on_each_cluster!(

@@ -41,7 +41,7 @@ impl Reconcile<Page> for Careless {
         if cx.get::<ConfigMap>((&*namespace, &*page.name_any()))?.is_none() {
             maps.create(&PostParams::default(), &map).await?;
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
@@ -69,7 +69,7 @@ impl Reconcile<Page> for Marker {
             let options = WriteOptions::new().allow_deleted_owner();
             cx.live().with(options).apply_owned(map, &*page).await?;
         }
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 

@@ -26,7 +26,7 @@ impl Reconcile<Page> for Publisher {
         match page.spec.text.as_str() {
             "fails" => return Err(Error::msg("the printer is on fire")),
             "fails for good" => return Err(Error::msg("no such paper").terminal()),
-            "again in a minute" => return Ok(Action::RequeueAfter(Duration::from_mins(1))),
+            "again in a minute" => return Ok(Action::requeue_after(Duration::from_mins(1))),
             _ => {}
         }
         let text = match page.spec.text.as_str() {
@@ -40,12 +40,12 @@ impl Reconcile<Page> for Publisher {
         map.metadata.namespace = page.namespace();
         cx.live().apply_owned(map, &*page).await?;
         cx.event(&*page).normal("Published", "the page is a ConfigMap");
-        Ok(Action::Done)
+        Ok(Action::done())
     }
 }
 
 pub(crate) fn pages() -> ControllerBuilder<Page> {
-    Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new())
+    Controller::named("page", Watch::<Page>::new()).owns(Watch::<ConfigMap>::new())
 }
 
 pub(crate) fn page(name: &str, text: &str) -> Page {

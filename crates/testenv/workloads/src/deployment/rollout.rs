@@ -316,7 +316,7 @@ impl<'a> Rollout<'a> {
         let mut observed = deployment.clone();
         observed.status = status;
         self.cx.live().update_status(deployment, &observed).await?;
-        Ok(again.map_or(Action::Done, Action::RequeueAfter))
+        Ok(again.map_or(Action::done(), Action::requeue_after))
     }
 }
 

@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         self.status.ready = Some(counts.ready);
         self.status.terminating = Some(counts.terminating);
         self.count_finished(verdict.as_ref()).await?;
-        Ok((self.backoff, self.requeue_after.map_or(Action::Done, Action::RequeueAfter)))
+        Ok((self.backoff, self.requeue_after.map_or(Action::done(), Action::requeue_after)))
     }
 
     /// Creates or deletes pods to reach the wanted number.

@@ -76,7 +76,7 @@ impl<'a> Update<'a> {
         let again = self.write_status(&used, replaced).await?;
         stepped?;
         self.clean_up(&used).await?;
-        Ok(again.map_or(Action::Done, Action::RequeueAfter))
+        Ok(again.map_or(Action::done(), Action::requeue_after))
     }
 
     /// Finds the revision of the template among the existing ones, or creates it.

@@ -27,7 +27,8 @@ pub struct CustomerReconciler;
 /// What the reconciler runs for: Customers, and changes to the objects that they own.
 pub fn controller() -> ControllerBuilder<Customer> {
     let customers = Watch::<Customer>::new().when(Predicate::generation_changed());
-    children::watch(Controller::of(customers).name(CONTROLLER))
+    children::watch(Controller::named(CONTROLLER, customers))
+        .pausable()
         // It changes nothing but through its context, so `--plan` can run it.
         .in_plan(InPlan::Run)
 }
@@ -37,7 +38,7 @@ impl Reconcile<Customer> for CustomerReconciler {
         match make(&customer, cx).await {
             Ok(ready) => {
                 write_status(&customer, ready, cx).await?;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {

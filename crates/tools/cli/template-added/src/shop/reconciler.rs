@@ -27,7 +27,8 @@ pub struct ShopReconciler;
 /// What the reconciler runs for: Shops, and changes to the objects that they own.
 pub fn controller() -> ControllerBuilder<Shop> {
     let shops = Watch::<Shop>::new().when(Predicate::generation_changed());
-    children::watch(Controller::of(shops).name(CONTROLLER))
+    children::watch(Controller::named(CONTROLLER, shops))
+        .pausable()
         // It changes nothing but through its context, so `--plan` can run it.
         .in_plan(InPlan::Run)
 }
@@ -37,7 +38,7 @@ impl Reconcile<Shop> for ShopReconciler {
         match make(&shop, cx).await {
             Ok(ready) => {
                 write_status(&shop, ready, cx).await?;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {

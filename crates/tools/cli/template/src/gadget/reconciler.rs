@@ -27,7 +27,8 @@ pub struct GadgetReconciler;
 /// What the reconciler runs for: Gadgets, and changes to the objects that they own.
 pub fn controller() -> ControllerBuilder<Gadget> {
     let gadgets = Watch::<Gadget>::new().when(Predicate::generation_changed());
-    children::watch(Controller::of(gadgets).name(CONTROLLER))
+    children::watch(Controller::named(CONTROLLER, gadgets))
+        .pausable()
         // It changes nothing but through its context, so `--plan` can run it.
         .in_plan(InPlan::Run)
 }
@@ -37,7 +38,7 @@ impl Reconcile<Gadget> for GadgetReconciler {
         match make(&gadget, cx).await {
             Ok(ready) => {
                 write_status(&gadget, ready, cx).await?;
-                Ok(Action::Done)
+                Ok(Action::done())
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {
