@@ -558,23 +558,3 @@ async fn children_of_a_cluster_scoped_owner_are_found_wherever_they_are(cluster:
     assert_eq!(told, expected);
     roles.delete(&name("owner"), &DeleteParams::default()).await.expect("deleted");
 }
-
-#[tokio::test]
-async fn controller_with_the_default_name_has_no_children() {
-    let (_cluster, client) = crate::stage::cluster().await;
-    let (sender, mut errors) = tokio::sync::mpsc::channel(1);
-    let makes = crate::stage::does(move |owner: Arc<ConfigMap>, cx: &RunContext| {
-        let sender = sender.clone();
-        Box::pin(async move {
-            let made = cx.children(&owner).apply(secret("b")).prune().await;
-            // Later runs have the same error.
-            let _ = sender.try_send(made.expect_err("it has no name").to_string());
-            Ok(Action::done())
-        })
-    });
-    let with_secrets = |builder: ControllerBuilder<ConfigMap>| builder.makes::<Secret>();
-    let running = crate::stage::run_with(client, with_secrets, makes);
-    let error = errors.recv().await.expect("a run");
-    assert!(error.contains("ControllerBuilder::name"), "{error}");
-    running.end().await.expect("it stops");
-}

@@ -96,7 +96,7 @@ async fn picture(cluster: &TestServer) -> Vec<String> {
     let client = cluster.client().expect("a client");
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let services: Api<Service> = Api::namespaced(client, "default");
-    let labelled = ListParams::default().labels("windlass.dev/controller=shops");
+    let labelled = ListParams::default().labels("windlass.dev/controller=configmap");
     let secrets = secrets.list(&labelled).await.expect("a list");
     let services = services.list(&labelled).await.expect("a list");
     let names = secrets.iter().map(Secret::name_any);
