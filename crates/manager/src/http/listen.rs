@@ -32,7 +32,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
-use windlass_webhook::LogLimit;
+use windlass_serve::LogLimit;
 
 use super::connections::{Connections, Place};
 use super::progress::{Progress, Timed};
