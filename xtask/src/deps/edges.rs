@@ -63,7 +63,7 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
+    Layer { name: "windlass-apiserver", uses: &["windlass-nesting", "windlass-serve"], never: &[] },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer {
         name: "windlass-workloads",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits of a server. It owns none: who its clients are decides.
+/// The limits of a server, which depend on who its clients are.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How many connections there may be at a time, or fewer if the process may have few open
@@ -28,12 +28,14 @@ pub struct Limits {
 impl Limits {
     /// For a server in a test environment, whose clients mean well: as many as come, and a watch
     /// lasts as long as its client reads it. It would not end by itself, so it is cut soon after
-    /// the stop.
+    /// the stop. The buffer is hyper's default. Go's clients close an idle connection after 90 s,
+    /// and the server must not be the first, because the request that is just being sent would
+    /// fail.
     pub const TRUSTED: Self = Self {
         connections: None,
         busy_min: Duration::ZERO,
         buffer_bytes: 408 * 1024,
-        idle_timeout: Duration::from_secs(30),
+        idle_timeout: Duration::from_mins(2),
         answer_timeout: None,
         lifetime: None,
         last_request: Duration::ZERO,

@@ -14,9 +14,8 @@ use rcgen::{
 };
 use ring::rand;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use windlass_serve::{server_config, single_certificate};
 
 /// A certificate with its key, for [`ApiServer::listen_tls`](crate::ApiServer::listen_tls).
 #[derive(Clone)]
@@ -58,15 +57,8 @@ impl Tls {
         let certificate = serving.signed_by(&key, &issuer).map_err(failed)?;
 
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let refused = |error: rustls::Error| TlsError(error.to_string());
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(refused)?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .map_err(refused)?;
-        // ALPN offers only HTTP/1.1, so that clients do not try HTTP/2.
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let served = single_certificate(vec![certificate.der().clone()], key);
+        let config = server_config(served.map_err(|error| TlsError(error.to_string()))?, None);
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             authority: authority_certificate.pem(),
@@ -90,8 +82,9 @@ impl Tls {
         &self.authority
     }
 
-    pub(crate) fn acceptor(&self) -> &TlsAcceptor {
-        &self.acceptor
+    /// What does handshakes, and the certificate of the authority.
+    pub(crate) fn into_parts(self) -> (TlsAcceptor, String) {
+        (self.acceptor, self.authority)
     }
 }
 
