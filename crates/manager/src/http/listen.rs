@@ -94,7 +94,7 @@ impl Listener {
         let bound = bind(address).await.and_then(|inner| Ok((inner.local_addr()?, inner)));
         match bound {
             Ok((address, inner)) => Ok(Self { inner, address, limits: PROBES }),
-            Err(source) => Err(BindError::new(address, flag, source)),
+            Err(source) => Err(BindError::new(&address, flag, source)),
         }
     }
 

@@ -13,8 +13,8 @@ pub struct BindError {
 
 impl BindError {
     /// `flag` is the flag of the program that sets the address.
-    pub fn new(address: impl ToString, flag: impl Into<String>, source: io::Error) -> Self {
-        Self { address: address.to_string(), flag: flag.into(), source }
+    pub fn new(address: &impl ToString, flag: &str, source: io::Error) -> Self {
+        Self { address: address.to_string(), flag: flag.to_owned(), source }
     }
 
     fn message(&self) -> String {

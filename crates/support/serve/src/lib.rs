@@ -12,7 +12,7 @@
 //! # async fn run(stop: CancellationToken) -> Result<(), BindError> {
 //! let address = "127.0.0.1:8080";
 //! let listener = TcpListener::bind(address).await;
-//! let listener = listener.map_err(|error| BindError::new(address, "--address", error))?;
+//! let listener = listener.map_err(|error| BindError::new(&address, "--address", error))?;
 //! let hello = tower::service_fn(async |_: Request<RequestBody>| {
 //!     Ok::<_, Infallible>(Response::new("hello".to_owned()))
 //! });

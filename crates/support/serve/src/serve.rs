@@ -93,8 +93,9 @@ pub async fn serve<S, B>(
                 }
             },
             (place, has_closed) = connections.place(), if next.is_some() => {
-                let stream = next.take().expect("there must be a connection");
-                tasks.spawn(server.clone().connect(stream, place));
+                if let Some(stream) = next.take() {
+                    tasks.spawn(server.clone().connect(stream, place));
+                }
                 if has_closed {
                     if let Some(line) = log.line("full") {
                         let left_out = line.left_out;
@@ -165,46 +166,35 @@ where
     S: Service<Request<RequestBody>, Error: Into<BoxError>, Future: Send>,
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
-    /// Serves a connection.
+    /// Serves a connection, unless another one gets its place.
     async fn connect(self, stream: TcpStream, place: Place) {
         // Nagle's algorithm would only delay answers.
         let _ = stream.set_nodelay(true);
         let progress = Progress::new(place, self.limits.answer_timeout);
-        let Some(acceptor) = &self.tls else {
-            return self.answer(stream, false, &progress).await;
-        };
-        let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
-        let shaken = tokio::select! {
-            shaken = handshake => shaken,
-            () = self.stop.cancelled() => return,
-            () = progress.closed() => return,
-        };
-        match shaken {
-            Ok(Ok(stream)) => {
-                // It was verified, or the handshake would have failed.
-                let is_verified = stream.get_ref().1.peer_certificates().is_some();
-                self.answer(stream, is_verified, &progress).await;
-            }
-            // Whoever can reach the port can cause these, so they are no warnings.
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
-        }
-    }
-
-    /// Answers the requests of a connection, unless another one gets its place.
-    async fn answer(
-        self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        is_verified: bool,
-        progress: &Arc<Progress>,
-    ) {
         tokio::select! {
-            () = self.answer_all(stream, is_verified, progress) => {}
+            () = self.shake_hands(stream, &progress) => {}
             () = progress.closed() => {}
         }
     }
 
-    async fn answer_all(
+    async fn shake_hands(self, stream: TcpStream, progress: &Arc<Progress>) {
+        let Some(acceptor) = &self.tls else { return self.answer(stream, false, progress).await };
+        let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
+        match self.stop.run_until_cancelled(handshake).await {
+            None => {}
+            Some(Ok(Ok(stream))) => {
+                // It was verified, or the handshake would have failed.
+                let is_verified = stream.get_ref().1.peer_certificates().is_some();
+                self.answer(stream, is_verified, progress).await;
+            }
+            // Whoever can reach the port can cause these, so they are no warnings.
+            Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
+            Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
+        }
+    }
+
+    /// Answers the requests of a connection.
+    async fn answer(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         is_verified: bool,

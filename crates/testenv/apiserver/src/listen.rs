@@ -38,22 +38,23 @@ impl ApiServer {
     /// # Errors
     /// If the address cannot be bound.
     pub async fn listen_tls(&self, address: SocketAddr, tls: &Tls) -> std::io::Result<Listening> {
-        self.listen_with(address, Some(tls.clone())).await
+        self.listen_with(address, Some(tls)).await
     }
 
     async fn listen_with(
         &self,
         address: SocketAddr,
-        tls: Option<Tls>,
+        tls: Option<&Tls>,
     ) -> std::io::Result<Listening> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (stop, service) = (CancellationToken::new(), self.service());
-        let (acceptor, authority) = tls.map(Tls::into_parts).unzip();
         let (mut accepting, stopped) = (JoinSet::new(), stop.clone());
+        let acceptor = tls.map(|tls| tls.acceptor.clone());
         accepting.spawn(async move {
             serve(listener, service, acceptor, Limits::TRUSTED, &stopped).await;
         });
+        let authority = tls.map(|tls| tls.authority().to_owned());
         Ok(Listening { address, stop, accepting, authority })
     }
 }

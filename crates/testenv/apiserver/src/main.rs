@@ -30,8 +30,8 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let server = options.server.builder().build();
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
     let listening = server.listen(address).await;
-    let listening =
-        listening.map_err(|error| anyhow!(BindError::new(address, "--port", error).to_string()))?;
+    let listening = listening
+        .map_err(|error| anyhow!(BindError::new(&address, "--port", error).to_string()))?;
     // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let kubeconfig = options.server.write_kubeconfig(&listening)?;

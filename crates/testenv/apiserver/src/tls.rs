@@ -20,7 +20,7 @@ use windlass_serve::{server_config, single_certificate};
 /// A certificate with its key, for [`ApiServer::listen_tls`](crate::ApiServer::listen_tls).
 #[derive(Clone)]
 pub struct Tls {
-    acceptor: TlsAcceptor,
+    pub(crate) acceptor: TlsAcceptor,
     authority: String,
 }
 
@@ -80,11 +80,6 @@ impl Tls {
     /// Returns the certificate of the authority, in PEM. Clients that trust it trust the server.
     pub fn authority(&self) -> &str {
         &self.authority
-    }
-
-    /// What does handshakes, and the certificate of the authority.
-    pub(crate) fn into_parts(self) -> (TlsAcceptor, String) {
-        (self.acceptor, self.authority)
     }
 }
 

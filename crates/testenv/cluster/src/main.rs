@@ -54,7 +54,7 @@ impl Options {
         }
         match builder.start().await {
             Err(ClusterError::Listen { address, error }) => {
-                Err(anyhow!(BindError::new(address, "--listen", error).to_string()))
+                Err(anyhow!(BindError::new(&address, "--listen", error).to_string()))
             }
             started => started.context("the cluster does not start"),
         }
