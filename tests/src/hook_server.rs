@@ -8,21 +8,17 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http_body_util::BodyExt as _;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, service_fn};
+use windlass_serve::{Limits, RequestBody, serve, server_config, single_certificate};
 
 /// The delay of a webhook that exceeds every timeout.
 const FOREVER: Duration = Duration::from_mins(10);
@@ -53,8 +49,13 @@ impl HookServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port must be free");
         let address = listener.local_addr().expect("a listener must have an address");
         let calls = Calls::default();
+        let recorded = calls.clone();
+        let service = service_fn(move |request| receive(request, recorded.clone()));
         let mut serving = JoinSet::new();
-        serving.spawn(accept(listener, acceptor, calls.clone()));
+        serving.spawn(async move {
+            let stop = CancellationToken::new();
+            serve(listener, service, Some(acceptor), Limits::TRUSTED, &stop).await;
+        });
         Self {
             url: format!("https://{address}"),
             authority: BASE64_STANDARD.encode(authority),
@@ -94,47 +95,32 @@ fn certificates() -> (TlsAcceptor, String) {
     let key = KeyPair::generate().expect("a key must be possible");
     let leaf = serving.signed_by(&key, &issuer).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the versions must be supported")
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("the certificate must fit its key");
+    let served = single_certificate(vec![leaf.der().clone()], key);
+    let config = server_config(served.expect("the certificate must fit its key"), None);
     (TlsAcceptor::from(Arc::new(config)), certificate.pem())
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, calls: Calls) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, acceptor.clone(), calls.clone()));
-    }
-}
-
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, calls: Calls) {
-    let Ok(stream) = acceptor.accept(stream).await else { return };
-    let service = service_fn(move |request: Request<Incoming>| {
-        let calls = calls.clone();
-        async move {
-            let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await?.to_bytes();
-            let review: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let sent = answer(&path, &review);
-            calls.lock().unwrap_or_else(PoisonError::into_inner).push((path, review));
-            let (code, body) = match sent {
-                Sent::Json(value) => (200, value.to_string()),
-                Sent::Text(code, text) => (code, text.to_owned()),
-                Sent::Nothing => {
-                    tokio::time::sleep(FOREVER).await;
-                    (200, String::new())
-                }
-            };
-            let kind = if body.starts_with('{') { "application/json" } else { "text/plain" };
-            let response = Response::builder().status(code).header("content-type", kind);
-            let response = response.body(Full::new(Bytes::from(body)));
-            Ok::<_, hyper::Error>(response.expect("a response must be valid"))
+/// Answers a call, and records it.
+async fn receive(
+    request: Request<RequestBody>,
+    calls: Calls,
+) -> Result<Response<String>, BoxError> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let sent = answer(&path, &review);
+    calls.lock().unwrap_or_else(PoisonError::into_inner).push((path, review));
+    let (code, body) = match sent {
+        Sent::Json(value) => (200, value.to_string()),
+        Sent::Text(code, text) => (code, text.to_owned()),
+        Sent::Nothing => {
+            tokio::time::sleep(FOREVER).await;
+            (200, String::new())
         }
-    });
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    };
+    let kind = if body.starts_with('{') { "application/json" } else { "text/plain" };
+    let response = Response::builder().status(code).header("content-type", kind);
+    Ok(response.body(body).expect("a response must be valid"))
 }
 
 /// Returns the answer of a path.

@@ -16,19 +16,18 @@
 
 pub mod auth;
 pub(crate) mod checks;
-mod connections;
 pub(crate) mod host;
 pub mod listen;
-mod progress;
 pub mod report;
 pub(crate) mod routes;
 pub mod tls;
 
 pub use auth::Authorizer;
-pub use listen::{BindError, Listener};
+pub use listen::Listener;
 pub use report::Report;
 use report::StoryReport;
 pub use tls::{CertificateState, InvalidCertificate, Tls, TlsError};
+pub use windlass_serve::BindError;
 
 use std::sync::Arc;
 

@@ -18,7 +18,8 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use windlass_informer::{InformerMetrics, RequestMetrics, ServerClock};
 use windlass_reconciler::ControllerMetrics;
-use windlass_webhook::{LogLimit, WebhookMetrics};
+use windlass_serve::LogLimit;
+use windlass_webhook::WebhookMetrics;
 use windlass_workqueue::QueueMetrics;
 
 use crate::election::Leadership;

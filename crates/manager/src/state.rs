@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use windlass_informer::{Resource, ServerClock, SharedInformerFactory};
 use windlass_reconciler::AnyController;
-use windlass_webhook::LogLimit;
+use windlass_serve::LogLimit;
 
 use crate::election::{Elector, Leadership};
 use crate::fence::Fence;

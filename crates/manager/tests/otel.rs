@@ -7,13 +7,8 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, PostParams};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -25,9 +20,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::service_fn;
 use windlass_informer::SharedInformerFactory;
 use windlass_manager::{LogFormat, Logging};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_serve::{Limits, RequestBody, serve};
 use windlass_testserver::TestServer;
 
 /// The spans that a collector has received.
@@ -40,25 +37,20 @@ impl Received {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let received = self.clone();
+        let service = service_fn(move |request| received.clone().take(request));
         tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let received = received.clone();
-                let service = service_fn(move |request| received.clone().take(request));
-                let stream = TokioIo::new(stream);
-                connections.spawn(http1::Builder::new().serve_connection(stream, service));
-            }
+            serve(listener, service, None, Limits::TRUSTED, &CancellationToken::new()).await;
         });
         address
     }
 
-    async fn take(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    async fn take(self, request: Request<RequestBody>) -> Result<Response<String>, Infallible> {
         assert_eq!(request.uri().path(), "/v1/traces");
         let body = request.into_body().collect().await.expect("a body").to_bytes();
         let decoded = ExportTraceServiceRequest::decode(body).expect("OTLP");
         let scopes = decoded.resource_spans.into_iter().flat_map(|spans| spans.scope_spans);
         self.0.lock().expect("not poisoned").extend(scopes.flat_map(|scope| scope.spans));
-        Ok(Response::new(Full::default()))
+        Ok(Response::new(String::new()))
     }
 
     /// The spans of the runs of a controller, the oldest first.

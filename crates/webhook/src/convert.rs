@@ -26,9 +26,9 @@ use serde_json::{Map, Value};
 
 use crate::bounded::{self, DecodeError};
 use crate::cut::cut;
-use crate::log_limit::LogLimit;
 use crate::serve::body::Shortage;
 use crate::serve::memory::Memory;
+use windlass_serve::LogLimit;
 
 pub use round_trip::RoundTripError;
 

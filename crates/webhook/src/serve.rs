@@ -27,9 +27,9 @@ use tokio::time::Instant;
 use windlass_nesting::{DEPTH_MAX, LargeStack, SHALLOW_MAX, StackError};
 
 use self::body::{Bodies, Counted, Read, Shortage};
-use crate::log_limit::LogLimit;
 use crate::metrics::Outcome;
 use crate::review::Status;
+use windlass_serve::LogLimit;
 
 /// An answer without a review, because there is no uid to answer with.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::field::{self, FieldError};
-use crate::log_limit::LogLimit;
 use crate::review::Status;
 use crate::warnings;
+use windlass_serve::LogLimit;
 
 /// Whether a request may go on, and what is said about it.
 ///

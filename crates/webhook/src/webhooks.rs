@@ -16,11 +16,11 @@ use crate::configuration::{self, ClientTarget, Configurations};
 use crate::convert::{Conversion, Versions};
 use crate::error::Error;
 use crate::hook::Hook;
-use crate::log_limit::LogLimit;
 use crate::metrics::WebhookMetrics;
 use crate::serve::admission::ServedHook;
 use crate::serve::body::Bodies;
 use crate::serve::conversion::ServedConversions;
+use windlass_serve::LogLimit;
 
 /// The webhooks of an operator, at one port.
 ///

@@ -26,6 +26,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "windlass-evidence", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
     Layer { name: "windlass-nesting", uses: &[], never: KUBERNETES },
+    Layer { name: "windlass-serve", uses: &[], never: KUBERNETES },
     Layer {
         name: "windlass-informer",
         uses: &["windlass-indexer", "windlass-nesting"],
@@ -36,7 +37,7 @@ const LAYERS: &[Layer] = &[
         uses: &["windlass-informer", "windlass-indexer", "windlass-nesting", "windlass-workqueue"],
         never: &[],
     },
-    Layer { name: "windlass-webhook", uses: &["windlass-nesting"], never: &[] },
+    Layer { name: "windlass-webhook", uses: &["windlass-nesting", "windlass-serve"], never: &[] },
     Layer {
         name: "windlass-manager",
         uses: &[
@@ -46,6 +47,7 @@ const LAYERS: &[Layer] = &[
             "windlass-indexer",
             "windlass-workqueue",
             "windlass-evidence",
+            "windlass-serve",
         ],
         never: &[],
     },
@@ -61,7 +63,7 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
+    Layer { name: "windlass-apiserver", uses: &["windlass-nesting", "windlass-serve"], never: &[] },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer {
         name: "windlass-workloads",

@@ -16,6 +16,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Shared;
 use crate::http::Report;
+use crate::http::listen::DASHBOARD;
 use crate::http::report::Clock;
 use crate::http::report::DebugQuery;
 use crate::http::routes::NotMade;
@@ -26,6 +27,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// After how many summaries a stream ends. Then the page asks for another one, and its access is
 /// checked again.
 const SUMMARIES_MAX: usize = 60;
+
+const _: () = assert!(
+    DASHBOARD.last_request.as_secs() > SUMMARIES_MAX as u64 * PERIOD.as_secs(),
+    "a stream must end by itself"
+);
 
 /// A summary, as it is sent.
 #[derive(Clone)]

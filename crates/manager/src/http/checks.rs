@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use tokio::time::timeout;
-use windlass_webhook::LogLimit;
+use windlass_serve::LogLimit;
 
 /// How long a check may take. The kubelet waits for one second by default; this bounds how many
 /// checks that hang can accumulate.

@@ -37,7 +37,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
 use windlass_informer::SharedInformerFactory;
-use windlass_webhook::LogLimit;
+use windlass_serve::LogLimit;
 
 use crate::connect::is_in_pod;
 use crate::election::Leadership;

@@ -21,15 +21,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::UnixTime;
-use tokio_rustls::rustls::server::{
-    ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert,
-};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_util::sync::CancellationToken;
+use windlass_serve::server_config;
 
 use self::clients::ClientCa;
 pub use self::pair::TlsError;
@@ -235,18 +232,8 @@ pub(crate) fn acceptor(
     clients: Option<&ClientCa>,
     clock: Clock,
 ) -> TlsAcceptor {
-    let mut config = ServerConfig::builder_with_provider(default_provider().into())
-        .with_safe_default_protocol_versions()
-        .expect("ring must support the default versions of TLS")
-        .with_client_cert_verifier(clients.map_or(Arc::new(NoClientAuth), ClientCa::verifier))
-        .with_cert_resolver(resolver);
+    let mut config = server_config(resolver, clients.map(ClientCa::verifier));
     config.time_provider = Arc::new(clock);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    if clients.is_some() {
-        // A resumed session would not be verified again when the authorities change.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
-    }
     TlsAcceptor::from(Arc::new(config))
 }
 

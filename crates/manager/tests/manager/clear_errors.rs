@@ -220,7 +220,7 @@ async fn taken_port_is_named_with_the_flag_that_chooses_another_one() {
     assert_eq!(
         error,
         format!(
-            "address {address} is in use: stop the other process, or choose another address with \
+            "address {address} is in use: stop the other process, or choose another port with \
              --metrics-bind-address"
         )
     );

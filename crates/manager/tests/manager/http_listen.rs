@@ -77,7 +77,7 @@ async fn address_in_use_is_an_error_that_says_what_to_do() {
     assert_eq!(
         error.to_string(),
         format!(
-            "address {address} is in use: stop the other process, or choose another address with \
+            "address {address} is in use: stop the other process, or choose another port with \
              --metrics-bind-address"
         )
     );

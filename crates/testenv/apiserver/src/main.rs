@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Parser;
-use windlass_apiserver::program::{self, ServerOptions};
+use windlass_apiserver::program::{self, BindError, ServerOptions};
 
 /// A Kubernetes API server in memory, on loopback. Everything is gone when it ends.
 #[derive(Debug, Parser)]
@@ -26,12 +26,12 @@ async fn main() -> ExitCode {
 }
 
 async fn run(options: &Options) -> anyhow::Result<()> {
-    program::start_log("info,windlass_apiserver=debug");
+    program::start_log("info,windlass_apiserver=debug,windlass_serve=debug");
     let server = options.server.builder().build();
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
     let listening = server.listen(address).await;
-    let listening =
-        listening.map_err(|error| anyhow!(program::listen_error(address, "--port", &error)))?;
+    let listening = listening
+        .map_err(|error| anyhow!(BindError::new(&address, "--port", error).to_string()))?;
     // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let kubeconfig = options.server.write_kubeconfig(&listening)?;

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use ring::rand;
 use tracing_subscriber::EnvFilter;
+pub use windlass_serve::BindError;
 
 use crate::auth::Authorization;
 use crate::kubeconfig::Kubeconfig;
@@ -110,27 +111,6 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 /// If the text is not a port. The message says what to give.
 pub fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| "give a number from 0 to 65535; 0 takes a free port".to_owned())
-}
-
-/// Returns one line that says why an address cannot be listened on, and what to do. `flag` is the
-/// flag that sets the address.
-pub fn listen_error(address: SocketAddr, flag: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => format!(
-            "address {address} is in use: stop the other process, or choose another port with \
-             {flag}; port 0 takes a free one"
-        ),
-        io::ErrorKind::PermissionDenied => format!(
-            "this user may not listen on address {address}: choose a port above 1023 with {flag}; \
-             port 0 takes a free one"
-        ),
-        io::ErrorKind::AddrNotAvailable => format!(
-            "address {address} is not an address of this machine: choose another one with {flag}, \
-             such as 127.0.0.1:{}",
-            address.port()
-        ),
-        _ => format!("cannot listen on {address} ({error}): choose another address with {flag}"),
-    }
 }
 
 /// Returns the exit code of a program. Prints an error with its causes in one line.

@@ -14,14 +14,13 @@ use rcgen::{
 };
 use ring::rand;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::{self, ServerConfig};
+use windlass_serve::{server_config, single_certificate};
 
 /// A certificate with its key, for [`ApiServer::listen_tls`](crate::ApiServer::listen_tls).
 #[derive(Clone)]
 pub struct Tls {
-    acceptor: TlsAcceptor,
+    pub(crate) acceptor: TlsAcceptor,
     authority: String,
 }
 
@@ -58,15 +57,8 @@ impl Tls {
         let certificate = serving.signed_by(&key, &issuer).map_err(failed)?;
 
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let refused = |error: rustls::Error| TlsError(error.to_string());
-        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(refused)?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .map_err(refused)?;
-        // ALPN offers only HTTP/1.1, so that clients do not try HTTP/2.
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let served = single_certificate(vec![certificate.der().clone()], key);
+        let config = server_config(served.map_err(|error| TlsError(error.to_string()))?, None);
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             authority: authority_certificate.pem(),
@@ -88,10 +80,6 @@ impl Tls {
     /// Returns the certificate of the authority, in PEM. Clients that trust it trust the server.
     pub fn authority(&self) -> &str {
         &self.authority
-    }
-
-    pub(crate) fn acceptor(&self) -> &TlsAcceptor {
-        &self.acceptor
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::Parser;
-use windlass_apiserver::program::{self, ServerOptions};
+use windlass_apiserver::program::{self, BindError, ServerOptions};
 use windlass_cluster::{Cluster, ClusterError, greeting};
 
 /// A Kubernetes cluster in memory: an API server, simulated nodes, and the controllers of
@@ -54,7 +54,7 @@ impl Options {
         }
         match builder.start().await {
             Err(ClusterError::Listen { address, error }) => {
-                Err(anyhow!(program::listen_error(address, "--listen", &error)))
+                Err(anyhow!(BindError::new(&address, "--listen", error).to_string()))
             }
             started => started.context("the cluster does not start"),
         }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
+use windlass_serve::server_config;
 
 use super::authority::Certificate;
 use super::clock::Clock;
@@ -70,17 +70,8 @@ impl Served {
     }
 
     /// For a server of HTTP/1.1 that presents the certificate, and asks clients for none.
-    ///
-    /// # Panics
-    /// Never: *ring* supports the default versions of TLS.
     pub fn server_config(&self) -> Arc<ServerConfig> {
-        let mut config = ServerConfig::builder_with_provider(default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("ring must support the default versions of TLS")
-            .with_no_client_auth()
-            .with_cert_resolver(self.resolver());
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Arc::new(config)
+        Arc::new(server_config(self.resolver(), None))
     }
 
     /// Whether the certificate in use is valid now.

@@ -22,7 +22,6 @@ use crate::cut::cut;
 use crate::decode;
 use crate::handler::{Answer, Failure};
 use crate::hook::Hook;
-use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
     ADMISSION_VERSION, AdmissionRequest, AdmissionResponse, AdmissionReview, PatchType, Status,
@@ -30,6 +29,7 @@ use crate::review::{
 use crate::timeout;
 use crate::verdict::Verdict;
 use crate::warnings;
+use windlass_serve::LogLimit;
 
 /// A webhook that is served at a path.
 pub(crate) struct ServedHook {

@@ -20,12 +20,12 @@ use super::{Answered, NO_UID, Refusal, Reviewed};
 use crate::convert::{Problem, Versions, group_version, keep, qualified};
 use crate::cut::cut;
 use crate::decode;
-use crate::log_limit::LogLimit;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
     CONVERSION_VERSION, ConversionRequest, ConversionResponse, ConversionReview, Status,
 };
 use crate::timeout::{self, CONVERSION_TIMEOUT};
+use windlass_serve::LogLimit;
 
 /// All conversions, which share a path.
 pub(crate) struct ServedConversions {

@@ -7,22 +7,19 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::{HttpService, service_fn};
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
+use http_body::Body;
+use http_body_util::BodyExt as _;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, Service, service_fn};
+use windlass_serve::{Limits, RequestBody, server_config, single_certificate};
 
 use crate::webhook_failures::hooks;
 use crate::webhook_failures::rows::Broken;
@@ -63,7 +60,6 @@ impl Servers {
         let misnamed = acceptor(&authority, &leaf("192.0.2.1"));
         let mut serving = JoinSet::new();
         let router = hooks::webhooks().router().expect("the webhooks must be valid");
-        let router = TowerToHyperService::new(router);
         let answering = service_fn(answer);
         Self {
             own: serve(&mut serving, Some(good.clone()), router).await,
@@ -116,64 +112,36 @@ fn acceptor(authority: &Authority, leaf: &CertificateParams) -> TlsAcceptor {
     let key = KeyPair::generate().expect("a key must be possible");
     let leaf = leaf.signed_by(&key, authority).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the versions must be supported")
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("the certificate must fit its key");
+    let served = single_certificate(vec![leaf.der().clone()], key);
+    let config = server_config(served.expect("the certificate must fit its key"), None);
     TlsAcceptor::from(Arc::new(config))
 }
 
 /// The answer of a server that is not a webhook.
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<RequestBody>) -> Result<Response<String>, Infallible> {
     let (code, text) = match request.uri().path() {
         "/never" => std::future::pending().await,
         "/garbage" => (200, "garbage"),
         _ => (500, "out of order"),
     };
     // Answering before the request is read closes the connection, and the client may see only that.
-    // that.
     drop(request.into_body().collect().await);
     let response = Response::builder().status(code).header("content-type", "text/plain");
-    Ok(response.body(Full::new(Bytes::from(text))).expect("a response must be valid"))
+    Ok(response.body(text.to_owned()).expect("a response must be valid"))
 }
 
 /// Serves on a free port; returns the URL.
-async fn serve<S>(serving: &mut JoinSet<()>, tls: Option<TlsAcceptor>, service: S) -> String
+async fn serve<S, B>(serving: &mut JoinSet<()>, tls: Option<TlsAcceptor>, service: S) -> String
 where
-    S: HttpService<Incoming, Future: Send, Error: Into<BoxError>> + Clone + Send + 'static,
-    S::ResBody: Send + 'static,
-    <S::ResBody as http_body::Body>::Data: Send,
-    <S::ResBody as http_body::Body>::Error: Into<BoxError>,
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + 'static,
+    S: Service<Request<RequestBody>, Error: Into<BoxError>, Future: Send>,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port must be free");
     let address = listener.local_addr().expect("a listener must have an address");
     serving.spawn(async move {
-        let mut connections = JoinSet::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(connection(stream, tls.clone(), service.clone()));
-        }
+        let stop = CancellationToken::new();
+        windlass_serve::serve(listener, service, tls, Limits::TRUSTED, &stop).await;
     });
     format!("https://{address}")
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Clients that disconnect or do not trust the certificate are ignored.
-async fn connection<S>(stream: TcpStream, tls: Option<TlsAcceptor>, service: S)
-where
-    S: HttpService<Incoming, Error: Into<BoxError>>,
-    S::ResBody: 'static,
-    <S::ResBody as http_body::Body>::Error: Into<BoxError>,
-{
-    let http = http1::Builder::new();
-    match tls {
-        None => drop(http.serve_connection(TokioIo::new(stream), service).await),
-        Some(tls) => {
-            if let Ok(stream) = tls.accept(stream).await {
-                drop(http.serve_connection(TokioIo::new(stream), service).await);
-            }
-        }
-    }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use windlass_informer::client::safe_message;
-use windlass_webhook::LogLimit;
+use windlass_serve::LogLimit;
 
 /// How long a review may take. As in controller-runtime.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);

@@ -25,6 +25,7 @@ use tokio_rustls::rustls::{
     self, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme,
 };
 use tokio_util::sync::CancellationToken;
+use windlass_serve::VerifiedClient;
 
 use super::{RELOAD_PERIOD, changed};
 
@@ -65,10 +66,6 @@ struct Authorities {
     /// What the file contains.
     pem: Vec<u8>,
 }
-
-/// An extension of the requests of a client whose certificate was verified.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VerifiedClient;
 
 impl ClientCa {
     /// Reads the file. Fails if it cannot be used.

@@ -136,13 +136,14 @@ fn address_that_cannot_be_listened_on_is_an_error_that_says_what_to_do() {
     let said = refused(temporary.path(), &["--listen", &address.to_string()]);
     let expected = format!(
         "error: address {address} is in use: stop the other process, or choose another port with \
-         --listen; port 0 takes a free one\n"
+         --listen\n"
     );
     assert_eq!(said, expected);
 
     // This address is reserved for documentation, so no machine has it.
     let said = refused(temporary.path(), &["--listen", "192.0.2.1:8080"]);
     let expected = "error: address 192.0.2.1:8080 is not an address of this machine: choose \
-                    another one with --listen, such as 127.0.0.1:8080\n";
+                    another one with --listen, such as 127.0.0.1:8080, or 0.0.0.0:8080 for \
+                    all addresses of the machine\n";
     assert_eq!(said, expected);
 }

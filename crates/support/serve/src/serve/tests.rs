@@ -1,8 +1,9 @@
-//! One connection on the paused clock, and listeners on real sockets.
+//! One connection on the paused clock, and servers on real sockets.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::Bytes;
+use axum::Router;
 use axum::routing::get;
 use futures::FutureExt as _;
 use http::StatusCode;
@@ -15,11 +16,39 @@ use super::*;
 /// How long a connection may last, in seconds.
 const LIFETIME: u64 = 120;
 
+/// How long a client may take to read an answer, in seconds.
+const ANSWER_TIMEOUT: u64 = 30;
+
+const CONNECTIONS: usize = 128;
+
+/// A connection does not last.
+const SHORT: Limits = Limits {
+    connections: Some(CONNECTIONS),
+    busy_min: Duration::from_millis(100),
+    buffer_bytes: 64 * 1024,
+    idle_timeout: Duration::from_secs(20),
+    answer_timeout: Some(Duration::from_secs(ANSWER_TIMEOUT)),
+    lifetime: Some(Duration::from_secs(LIFETIME)),
+    last_request: Duration::from_secs(5),
+    drain: Duration::from_secs(5),
+};
+
+/// A connection lasts as long as it is used.
+const LONG: Limits = Limits { idle_timeout: Duration::from_mins(2), lifetime: None, ..SHORT };
+
+/// Answers take up to a minute.
+const STREAMS: Limits = Limits {
+    answer_timeout: Some(Duration::from_secs(90)),
+    last_request: Duration::from_secs(65),
+    drain: Duration::from_secs(1),
+    ..SHORT
+};
+
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
 /// Serves a connection. Returns its task, and the end of the client.
 fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
-    connect_with(PROBES, router, stop)
+    connect_with(SHORT, router, stop)
 }
 
 fn connect_with(
@@ -32,7 +61,7 @@ fn connect_with(
     task.spawn(async move {
         let (place, _) = Connections::new(1, limits.busy_min).place().await;
         let progress = Progress::new(place, limits.answer_timeout);
-        serve_requests(server, router, limits, &progress, &stop).await;
+        Server { service: router, tls: None, limits, stop }.answer(server, false, &progress).await;
     });
     (task, client)
 }
@@ -44,6 +73,21 @@ fn slow(seconds: u64) -> Router {
 
 fn hello() -> Router {
     Router::new().route("/", get(|| async { "hello" }))
+}
+
+async fn bind() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+async fn serve_until(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stop: CancellationToken,
+) {
+    serve(listener, router, None, limits, &stop).await;
 }
 
 /// How long a connection lasts, in seconds.
@@ -64,7 +108,7 @@ async fn ask(client: &mut DuplexStream) {
 #[tokio::test(start_paused = true)]
 async fn header_has_five_seconds_from_its_first_byte() {
     for (is_first, sent) in [(true, "G"), (true, "GET / HTTP/1.1\r\nhost:"), (false, "GET")] {
-        let (task, mut client) = connect_with(WEBHOOKS, hello(), &CancellationToken::new());
+        let (task, mut client) = connect_with(LONG, hello(), &CancellationToken::new());
         if !is_first {
             ask(&mut client).await;
         }
@@ -92,7 +136,7 @@ async fn header_that_comes_byte_by_byte_has_five_seconds_in_all() {
 
 #[tokio::test(start_paused = true)]
 async fn time_between_requests_is_not_that_of_a_header() {
-    let (task, mut client) = connect_with(WEBHOOKS, hello(), &CancellationToken::new());
+    let (task, mut client) = connect_with(LONG, hello(), &CancellationToken::new());
     for _ in 0..5 {
         ask(&mut client).await;
         sleep(Duration::from_secs(90)).await;
@@ -105,7 +149,7 @@ async fn time_between_requests_is_not_that_of_a_header() {
 async fn idle_connection_ends() {
     let (task, mut client) = connect(hello(), &CancellationToken::new());
     client.write_all(REQUEST).await.expect("written");
-    assert_eq!(lifetime(task).await, PROBES.idle_timeout.as_secs());
+    assert_eq!(lifetime(task).await, SHORT.idle_timeout.as_secs());
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.expect("an answer");
     assert!(answer.ends_with("hello"), "{answer}");
@@ -113,7 +157,7 @@ async fn idle_connection_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn client_that_does_not_read_the_answer_loses_the_connection() {
-    for limits in [PROBES, WEBHOOKS] {
+    for limits in [SHORT, LONG] {
         let long = Router::new().route("/", get(|| async { "long".repeat(1_000_000) }));
         let (task, mut client) = connect_with(limits, long, &CancellationToken::new());
         client.write_all(REQUEST).await.expect("written");
@@ -123,7 +167,20 @@ async fn client_that_does_not_read_the_answer_loses_the_connection() {
             }
         };
         let (lasted, ()) = tokio::join!(lifetime(task), slowly);
-        assert_eq!(lasted, limits.answer_timeout.as_secs());
+        assert_eq!(lasted, ANSWER_TIMEOUT);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_without_a_time_limit_gets_all_of_the_answer() {
+    let long = Router::new().route("/", get(|| async { "long".repeat(1_000) }));
+    let (_task, mut client) = connect_with(Limits::TRUSTED, long, &CancellationToken::new());
+    client.write_all(REQUEST).await.expect("written");
+    let mut answer = Vec::new();
+    while !answer.ends_with(&b"long".repeat(1_000)) {
+        sleep(Duration::from_hours(1)).await;
+        let size = client.read_buf(&mut answer).await.expect("the answer goes on");
+        assert!(size > 0, "the answer must not be cut");
     }
 }
 
@@ -142,7 +199,7 @@ async fn client_that_reads_no_answer_gets_few_of_them() {
             count.fetch_add(1, Ordering::Relaxed);
             StatusCode::NOT_FOUND
         });
-        let (task, mut client) = connect_with(WEBHOOKS, router, &CancellationToken::new());
+        let (task, mut client) = connect_with(LONG, router, &CancellationToken::new());
         for _ in 0..10_000 {
             if client.write_all(request).await.is_err() {
                 break;
@@ -158,7 +215,7 @@ async fn client_that_reads_no_answer_gets_few_of_them() {
 #[tokio::test(start_paused = true)]
 async fn further_requests_give_no_time_to_a_client_that_does_not_read() {
     for request in PIPELINED {
-        let (task, mut client) = connect_with(WEBHOOKS, Router::new(), &CancellationToken::new());
+        let (task, mut client) = connect_with(LONG, Router::new(), &CancellationToken::new());
         // As many as the stream has no room for.
         client.write_all(&request.repeat(15)).await.expect("written");
         let further = async {
@@ -168,14 +225,14 @@ async fn further_requests_give_no_time_to_a_client_that_does_not_read() {
             }
         };
         let (lasted, ()) = tokio::join!(lifetime(task), further);
-        assert_eq!(lasted, WEBHOOKS.answer_timeout.as_secs());
+        assert_eq!(lasted, ANSWER_TIMEOUT);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn client_that_reads_slowly_gets_all_answers_to_sixteen_requests_at_once() {
     for request in PIPELINED {
-        let (_task, mut client) = connect_with(WEBHOOKS, Router::new(), &CancellationToken::new());
+        let (_task, mut client) = connect_with(LONG, Router::new(), &CancellationToken::new());
         for _ in 0..50 {
             client.write_all(&request.repeat(16)).await.expect("written");
             let (mut text, mut part) = (String::new(), [0; 100]);
@@ -193,13 +250,18 @@ async fn client_that_reads_slowly_gets_all_answers_to_sixteen_requests_at_once()
 async fn connection_is_in_use_from_a_complete_request_until_its_answer_is_written() {
     let connections = Connections::new(1, Duration::from_secs(1000));
     let (place, _) = connections.place().await;
-    let progress = Progress::new(place, WEBHOOKS.answer_timeout);
+    let progress = Progress::new(place, LONG.answer_timeout);
     let (mut client, server) = duplex(1024);
     let answer = |body: String| async move { format!("{body}{}", "x".repeat(5000)) };
     let router = Router::new().route("/", axum::routing::post(answer));
     let mut task = JoinSet::new();
     task.spawn(async move {
-        serve_requests(server, router, WEBHOOKS, &progress, &CancellationToken::new()).await;
+        let connection =
+            Server { service: router, tls: None, limits: LONG, stop: CancellationToken::new() };
+        tokio::select! {
+            () = connection.answer(server, false, &progress) => {}
+            () = progress.closed() => {}
+        }
     });
     let head = b"POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\n";
     for part in [&head[..5], &head[5..], b"a"] {
@@ -224,8 +286,8 @@ async fn connection_is_in_use_from_a_complete_request_until_its_answer_is_writte
 }
 
 #[tokio::test(start_paused = true)]
-async fn stream_of_the_dashboard_that_began_within_the_lifetime_ends_by_itself() {
-    let (task, mut client) = connect_with(DASHBOARD, slow(59), &CancellationToken::new());
+async fn request_that_began_within_the_lifetime_is_answered_after_it() {
+    let (task, mut client) = connect_with(STREAMS, slow(59), &CancellationToken::new());
     for _ in 0..3 {
         client.write_all(REQUEST).await.expect("written");
         let mut answer = vec![0; 1024];
@@ -237,13 +299,13 @@ async fn stream_of_the_dashboard_that_began_within_the_lifetime_ends_by_itself()
 }
 
 #[tokio::test(start_paused = true)]
-async fn stop_cuts_the_stream_of_the_dashboard_even_after_its_lifetime() {
+async fn stop_cuts_a_request_even_after_the_lifetime() {
     let stop = CancellationToken::new();
-    let (task, mut client) = connect_with(DASHBOARD, slow(1_000), &stop);
+    let (task, mut client) = connect_with(STREAMS, slow(1_000), &stop);
     client.write_all(REQUEST).await.expect("written");
     sleep(Duration::from_secs(LIFETIME + 10)).await;
     stop.cancel();
-    assert_eq!(lifetime(task).await, DASHBOARD.drain.as_secs());
+    assert_eq!(lifetime(task).await, STREAMS.drain.as_secs());
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,7 +323,7 @@ async fn stop_closes_idle_connections_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn stop_waits_for_a_request_under_way_but_not_forever() {
-    for (takes, lasts, is_answered) in [(3, 3, true), (60, PROBES.drain.as_secs(), false)] {
+    for (takes, lasts, is_answered) in [(3, 3, true), (60, SHORT.drain.as_secs(), false)] {
         let (stop, start) = (CancellationToken::new(), Instant::now());
         let (task, mut client) = connect(slow(takes), &stop);
         client.write_all(REQUEST).await.expect("written");
@@ -279,7 +341,7 @@ async fn stop_waits_for_a_request_under_way_but_not_forever() {
 #[tokio::test(start_paused = true)]
 async fn header_that_is_too_large_is_refused() {
     let (task, mut client) = connect(hello(), &CancellationToken::new());
-    let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(PROBES.buffer_bytes));
+    let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(SHORT.buffer_bytes));
     // The connection may be closed before everything is written.
     let _ = client.write_all(header.as_bytes()).await;
     let mut answer = String::new();
@@ -297,12 +359,12 @@ async fn connections_beyond_the_bound_wait_while_all_others_have_a_request_under
         wait.cancelled().await;
         "hello"
     };
-    let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-    let listener = listener.with_limits(Limits { busy_min: Duration::from_hours(1), ..PROBES });
-    let (address, stop) = (listener.address(), CancellationToken::new());
+    let (listener, address) = bind().await;
+    let limits = Limits { busy_min: Duration::from_hours(1), ..SHORT };
+    let stop = CancellationToken::new();
     let router = Router::new().route("/", get(handler));
     let mut serving = JoinSet::new();
-    serving.spawn(listener.serve(router, None, stop.clone()));
+    serving.spawn(serve_until(listener, router, limits, stop.clone()));
     let mut clients = JoinSet::new();
     let ask = move || async move {
         let mut client = TcpStream::connect(address).await.expect("a connection");
@@ -312,7 +374,7 @@ async fn connections_beyond_the_bound_wait_while_all_others_have_a_request_under
         client.read_to_string(&mut answer).await.expect("an answer");
         assert!(answer.ends_with("hello"), "{answer}");
     };
-    for count in 1..=PROBES.connections {
+    for count in 1..=CONNECTIONS {
         clients.spawn(ask());
         begun.subscribe().wait_for(|begun| *begun == count).await.map(drop).expect("a request");
     }
@@ -323,7 +385,7 @@ async fn connections_beyond_the_bound_wait_while_all_others_have_a_request_under
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(*begun.borrow(), PROBES.connections);
+    assert_eq!(*begun.borrow(), CONNECTIONS);
     go_on.cancel();
     while let Some(client) = clients.join_next().await {
         client.expect("every client must get its answer");
@@ -335,10 +397,10 @@ async fn connections_beyond_the_bound_wait_while_all_others_have_a_request_under
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn port_is_closed_before_the_connections() {
     for _ in 0..100 {
-        let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-        let (address, stop) = (listener.address(), CancellationToken::new());
+        let (listener, address) = bind().await;
+        let stop = CancellationToken::new();
         let mut serving = JoinSet::new();
-        serving.spawn(listener.serve(hello(), None, stop.clone()));
+        serving.spawn(serve_until(listener, hello(), SHORT, stop.clone()));
         let mut client = TcpStream::connect(address).await.expect("a connection");
         client.write_all(REQUEST).await.expect("written");
         client.read_exact(&mut [0; 8]).await.expect("an answer");
@@ -353,12 +415,12 @@ async fn port_is_closed_before_the_connections() {
 async fn answers_that_are_not_read_keep_no_probe_from_its_answer() {
     let long = Bytes::from("long".repeat(4_000_000));
     let router = hello().route("/long", get(async move || long.clone()));
-    let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
-    let (address, stop) = (listener.address(), CancellationToken::new());
+    let (listener, address) = bind().await;
+    let stop = CancellationToken::new();
     let mut serving = JoinSet::new();
-    serving.spawn(listener.serve(router, None, stop.clone()));
+    serving.spawn(serve_until(listener, router, SHORT, stop.clone()));
     let mut clients = Vec::new();
-    for _ in 0..PROBES.connections * 2 {
+    for _ in 0..CONNECTIONS * 2 {
         let mut client = TcpStream::connect(address).await.expect("a connection");
         let _ = client.write_all(b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n").await;
         clients.push(client);

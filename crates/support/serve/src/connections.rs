@@ -1,4 +1,4 @@
-//! The connections of a listener, and which of them is closed when there is no room for another
+//! The connections of a server, and which of them is closed when there is no room for another
 //! one.
 //!
 //! Each connection has a [`Place`], and the number of places is bounded. If all are taken, a new
@@ -26,9 +26,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
-/// The connections of a listener.
+/// The connections of a server.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     max: usize,
     busy_min: Duration,
     table: Mutex<Table>,
@@ -57,7 +57,7 @@ enum Stage {
 
 /// The place of a connection, which is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     connections: Arc<Connections>,
     key: Mutex<Key>,
     closed: CancellationToken,
@@ -65,7 +65,7 @@ pub(super) struct Place {
 
 impl Connections {
     /// Room for so many connections. A request may be under way for `busy_min` at least.
-    pub(super) fn new(max: usize, busy_min: Duration) -> Arc<Self> {
+    pub(crate) fn new(max: usize, busy_min: Duration) -> Arc<Self> {
         let (table, changed) = (Mutex::default(), Notify::new());
         Arc::new(Self { max, busy_min, table, changed })
     }
@@ -73,7 +73,7 @@ impl Connections {
     /// A place for a new connection, and whether another connection was closed for it.
     ///
     /// Cancel safety: if it is dropped, no place is taken, and no connection is closed.
-    pub(super) async fn place(self: &Arc<Self>) -> (Place, bool) {
+    pub(crate) async fn place(self: &Arc<Self>) -> (Place, bool) {
         loop {
             // A notification between the look and the wait is not lost: it is stored.
             match self.try_place() {
@@ -113,7 +113,7 @@ impl Connections {
 
     /// Closes the connection that would be closed for another one, unless it has a request under
     /// way. Returns whether there is one.
-    pub(super) fn close_unused(&self) -> bool {
+    pub(crate) fn close_unused(&self) -> bool {
         let mut table = self.lock();
         let first = table.places.first_entry().filter(|entry| entry.key().0 != Stage::Busy);
         let Some(closed) = first.map(OccupiedEntry::remove) else { return false };
@@ -124,7 +124,7 @@ impl Connections {
 
     /// Whether the connection that would be closed next has a request under way.
     #[cfg(test)]
-    pub(super) fn first_is_busy(&self) -> Option<bool> {
+    pub(crate) fn first_is_busy(&self) -> Option<bool> {
         self.lock().places.first_key_value().map(|(key, _)| key.0 == Stage::Busy)
     }
 
@@ -135,17 +135,17 @@ impl Connections {
 
 impl Place {
     /// Waits until the connection has to end, because another one got its place.
-    pub(super) fn closed(&self) -> WaitForCancellationFuture<'_> {
+    pub(crate) fn closed(&self) -> WaitForCancellationFuture<'_> {
         self.closed.cancelled()
     }
 
     /// A complete request has come.
-    pub(super) fn set_busy(&self) {
+    pub(crate) fn set_busy(&self) {
         self.set(Stage::Busy);
     }
 
     /// All requests are answered.
-    pub(super) fn set_idle(&self) {
+    pub(crate) fn set_idle(&self) {
         self.set(Stage::Idle);
         self.connections.changed.notify_one();
     }

@@ -1,6 +1,6 @@
 //! A bound for log lines that clients can cause.
 //!
-//! Whoever reaches the port of a webhook can make requests that fail, without authentication. One
+//! Whoever reaches the port of a server can make requests that fail, without authentication. One
 //! line for each would fill the disk, and hide all other lines. So of each kind there is one line a
 //! minute, which says how many were left out since the last one.
 
@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_mins(1);
 /// Its clock is tokio's.
 ///
 /// ```
-/// use windlass_webhook::LogLimit;
+/// use windlass_serve::LogLimit;
 ///
 /// let limit = LogLimit::new();
 /// for name in ["a", "b", "c"] {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A header has [`HEADER_TIMEOUT`], from its first byte: clients keep idle connections open, so the
-//! time in which they send nothing does not count. An answer has the time that the listener gives
+//! time in which they send nothing does not count. An answer has the time that the limits give
 //! it. The stream fails when the time is over, which ends the connection.
 //!
 //! A client may send further requests before it reads the answers. hyper then goes on to read and
@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::connections::Place;
+use crate::connections::Place;
 
 /// How long a header may take from its first byte. It usually comes in one packet.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,9 +33,9 @@ const UNWRITTEN_MAX: u32 = 16;
 
 /// How far the requests of a connection are.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     place: Place,
-    answer_timeout: Duration,
+    answer_timeout: Option<Duration>,
     /// Held only to read or to change it.
     state: Mutex<State>,
 }
@@ -49,8 +49,8 @@ struct State {
 
 #[derive(Debug)]
 struct Unwritten {
-    /// The deadline of the first one.
-    until: Instant,
+    /// The deadline of the first one, if it has one.
+    until: Option<Instant>,
     count: u32,
 }
 
@@ -70,28 +70,28 @@ enum Step {
 }
 
 impl Progress {
-    /// Of a new connection. Each answer must be sent within the timeout.
-    pub(super) fn new(place: Place, answer_timeout: Duration) -> Arc<Self> {
+    /// Of a new connection. Each answer must be sent within the timeout, if there is one.
+    pub(crate) fn new(place: Place, answer_timeout: Option<Duration>) -> Arc<Self> {
         let state = State { step: Step::Waiting, unwritten: None };
         Arc::new(Self { place, answer_timeout, state: state.into() })
     }
 
     /// Waits until the connection has to end, because another one got its place.
-    pub(super) async fn closed(&self) {
+    pub(crate) async fn closed(&self) {
         self.place.closed().await;
     }
 
     /// A header is complete. Returns the body, which reports when it is complete.
-    pub(super) fn begin<B: Body<Data = Bytes> + Unpin>(self: &Arc<Self>, body: B) -> Received<B> {
+    pub(crate) fn begin(self: &Arc<Self>, body: Incoming) -> RequestBody {
         let mut state = self.state();
         state.step = Step::Request;
         if let Some(unwritten) = &mut state.unwritten
             && unwritten.count >= UNWRITTEN_MAX
         {
-            unwritten.until = Instant::now();
+            unwritten.until = Some(Instant::now());
         }
         drop(state);
-        let body = Received { body, progress: Some(Arc::clone(self)) };
+        let body = RequestBody { body, progress: Some(Arc::clone(self)) };
         if body.is_end_stream() {
             self.place.set_busy();
         }
@@ -99,10 +99,10 @@ impl Progress {
     }
 
     /// The answer is there. Returns its body, which reports when it is made.
-    pub(super) fn answer<B>(self: &Arc<Self>, body: B) -> Sent<B> {
+    pub(crate) fn answer<B>(self: &Arc<Self>, body: B) -> Sent<B> {
         let mut state = self.state();
         state.step = Step::Answer { is_made: false };
-        let until = Instant::now() + self.answer_timeout;
+        let until = self.answer_timeout.map(|timeout| Instant::now() + timeout);
         state.unwritten.get_or_insert(Unwritten { until, count: 0 }).count += 1;
         drop(state);
         Sent { body, progress: Arc::clone(self) }
@@ -133,7 +133,7 @@ impl Progress {
     fn deadline(&self) -> Option<Instant> {
         let state = self.state();
         match (&state.unwritten, state.step) {
-            (Some(unwritten), _) => Some(unwritten.until),
+            (Some(unwritten), _) => unwritten.until,
             (None, Step::Header { until }) => Some(until),
             (None, _) => None,
         }
@@ -145,20 +145,21 @@ impl Progress {
 }
 
 /// The body of a request.
-pub(super) struct Received<B> {
-    body: B,
+#[derive(Debug)]
+pub struct RequestBody {
+    body: Incoming,
     /// `None` once it is complete.
     progress: Option<Arc<Progress>>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Received<B> {
+impl Body for RequestBody {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = hyper::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if (frame.is_none() || self.body.is_end_stream())
             && let Some(progress) = self.progress.take()
@@ -179,7 +180,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Received<B> {
 }
 
 /// The body of an answer.
-pub(super) struct Sent<B> {
+pub(crate) struct Sent<B> {
     body: B,
     progress: Arc<Progress>,
 }
@@ -214,7 +215,7 @@ impl<B> Drop for Sent<B> {
 }
 
 /// The stream of a connection.
-pub(super) struct Timed<S> {
+pub(crate) struct Timed<S> {
     stream: S,
     progress: Arc<Progress>,
     /// For the deadline of a step, when one was waited for.
@@ -222,7 +223,7 @@ pub(super) struct Timed<S> {
 }
 
 impl<S> Timed<S> {
-    pub(super) fn new(stream: S, progress: Arc<Progress>) -> Self {
+    pub(crate) fn new(stream: S, progress: Arc<Progress>) -> Self {
         Self { stream, progress, timer: None }
     }
 
