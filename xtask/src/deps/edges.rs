@@ -26,6 +26,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "windlass-evidence", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
     Layer { name: "windlass-nesting", uses: &[], never: KUBERNETES },
+    Layer { name: "windlass-protobuf", uses: &[], never: KUBERNETES },
     Layer {
         name: "windlass-informer",
         uses: &["windlass-indexer", "windlass-nesting"],
@@ -61,7 +62,7 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &["windlass-nesting"], never: &[] },
+    Layer { name: "windlass-apiserver", uses: &["windlass-nesting", "windlass-protobuf"], never: &[] },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer {
         name: "windlass-workloads",
