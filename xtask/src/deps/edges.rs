@@ -62,7 +62,11 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &["windlass-nesting", "windlass-protobuf"], never: &[] },
+    Layer {
+        name: "windlass-apiserver",
+        uses: &["windlass-nesting", "windlass-protobuf"],
+        never: &[],
+    },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer {
         name: "windlass-workloads",

@@ -33,6 +33,9 @@ struct Spec<'a> {
     node_name: Option<&'a str>,
 }
 
+const CONDITIONS: [&str; 5] =
+    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+
 /// How long each measurement takes.
 const TIME: Duration = Duration::from_millis(300);
 
@@ -63,18 +66,16 @@ fn main() {
     measure("serde_json::from_slice::<Pod>", || {
         serde_json::from_slice::<Pod>(&json).expect("a pod")
     });
-    measure("from_raw::<three fields>", || {
-        drop(black_box(from_raw::<Slim<'_>>("v1", "Pod", &raw).expect("a pod")));
-    });
+    measure("from_raw::<three fields>", || from_raw::<Slim<'_>>("v1", "Pod", &raw).expect("a pod"));
     measure("serde_json::from_slice::<three fields>", || {
-        drop(black_box(serde_json::from_slice::<Slim<'_>>(&json).expect("a pod")));
+        serde_json::from_slice::<Slim<'_>>(&json).expect("a pod")
     });
     measure("from_raw::<Value>", || from_raw::<Value>("v1", "Pod", &raw).expect("a pod"));
     measure("serde_json::from_slice::<Value>", || {
         serde_json::from_slice::<Value>(&json).expect("a pod")
     });
     measure("metadata_from_raw::<name and version>", || {
-        drop(black_box(metadata_from_raw::<Metadata<'_>>(&raw).expect("a pod")));
+        metadata_from_raw::<Metadata<'_>>(&raw).expect("a pod")
     });
     measure("to_json", || to_json("v1", "Pod", &raw).expect("a pod"));
     let mut out = Vec::new();
@@ -87,9 +88,7 @@ fn main() {
 /// A pod as a Deployment creates it, with its status and managed fields.
 fn pod() -> Value {
     let time = "2026-01-02T03:04:05Z";
-    let condition = |name: &str| {
-        json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": time})
-    };
+    let condition = |name: &str| json!({"type": name, "status": "True", "lastProbeTime": null, "lastTransitionTime": time});
     let container = |name: &str| {
         json!({
             "name": name, "image": "registry.example/app:1.2.3", "imagePullPolicy": "IfNotPresent",
@@ -151,7 +150,7 @@ fn pod() -> Value {
         "status": {
             "phase": "Running", "qosClass": "Burstable", "startTime": time,
             "hostIP": "10.0.0.17", "podIP": "10.1.17.5", "podIPs": [{"ip": "10.1.17.5"}],
-            "conditions": ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition),
+            "conditions": CONDITIONS.map(condition),
             "containerStatuses": [status("app"), status("proxy")],
         },
     })

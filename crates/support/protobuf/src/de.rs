@@ -51,7 +51,7 @@ pub fn from_raw<'de, T: Deserialize<'de>>(
 /// # Errors
 /// As [`from_raw`]. `T` gets the fields of `ObjectMeta`.
 pub fn metadata_from_raw<'de, T: Deserialize<'de>>(raw: &'de [u8]) -> Result<T, Error> {
-    let message = TABLE.named("meta.v1", "ObjectMeta").expect("the table must have it");
+    let message = meta("ObjectMeta");
     let parts = crate::metadata::parts(raw)?;
     let joined;
     let source = match parts.as_slice() {
@@ -66,15 +66,15 @@ pub fn metadata_from_raw<'de, T: Deserialize<'de>>(raw: &'de [u8]) -> Result<T, 
     T::deserialize(Node { cx: &cx, depth: 0, what: What::Message(message, source) })
 }
 
-/// Decodes a message of the table that is not a kind.
-pub(crate) fn from_message<'de, T: Deserialize<'de>>(
-    package: &str,
-    name: &str,
-    raw: &'de [u8],
-) -> Result<T, Error> {
-    let message = TABLE.named(package, name).expect("the table must have it");
+/// Decodes a message of the types that all groups share.
+pub(crate) fn from_meta<'de, T: Deserialize<'de>>(name: &str, raw: &'de [u8]) -> Result<T, Error> {
     let cx = Context::new(raw.len(), usize::MAX);
-    T::deserialize(Node { cx: &cx, depth: 0, what: What::Message(message, Source::Input(raw)) })
+    let what = What::Message(meta(name), Source::Input(raw));
+    T::deserialize(Node { cx: &cx, depth: 0, what })
+}
+
+fn meta(name: &str) -> &'static Message {
+    TABLE.named("meta.v1", name).expect("the table must have it")
 }
 
 /// A deserializer of one object, for readers that [`from_raw`] is too little for: with a seed, or

@@ -105,7 +105,10 @@ pub enum Reason {
     #[error("the envelope has content of another type or encoding than protobuf")]
     Encoded,
     /// The table has no such kind.
-    #[error("Kubernetes {} has no built-in kind {kind:?} in version {api_version:?}", crate::RELEASE)]
+    #[error(
+        "Kubernetes {} has no built-in kind {kind:?} in version {api_version:?}",
+        crate::RELEASE
+    )]
     UnknownKind {
         /// The version, as in `apps/v1`.
         api_version: String,

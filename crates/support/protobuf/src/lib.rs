@@ -41,7 +41,7 @@ pub use list_meta::{ListMeta, list_metadata};
 pub use metadata::cut_managed_fields;
 pub use sample::sample;
 pub use to_json::to_json;
-pub use watch::{EventType, FRAME_MAX, WatchEvent, split_frame};
+pub use watch::{EventType, FRAME_MAX, Frame, WatchEvent, split_frame};
 
 use table::{Message, TABLE};
 

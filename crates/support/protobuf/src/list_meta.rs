@@ -23,5 +23,5 @@ pub struct ListMeta {
 /// # Errors
 /// Returns an error if the bytes are no `ListMeta`.
 pub fn list_metadata(raw: &[u8]) -> Result<ListMeta, Error> {
-    crate::de::from_message("meta.v1", "ListMeta", raw)
+    crate::de::from_meta("ListMeta", raw)
 }

@@ -12,6 +12,7 @@ impl<'de: 's, 's> Source<'de, 's> {
     pub(crate) const EMPTY: Self = Self::Input(&[]);
 
     pub(crate) fn bytes(self) -> &'s [u8] {
+        #[expect(clippy::match_same_arms, reason = "one arm would give both one lifetime")]
         match self {
             Self::Input(bytes) => bytes,
             Self::Copy(bytes) => bytes,

@@ -20,7 +20,7 @@ pub(crate) const ZERO_SECONDS: i64 = -62_135_596_800;
 const MICRO: i64 = 1_000;
 
 /// A number or a string.
-pub(crate) enum IntOrString<'de: 's, 's> {
+pub(crate) enum IntOrString<'de, 's> {
     Int(i32),
     Text(Source<'de, 's>),
 }

@@ -106,7 +106,7 @@ fn depth_and_number_of_messages_have_bounds() {
         serde::Deserialize::deserialize(deserializer.messages_max(1000));
     let error = outcome.expect_err("there are too many");
     assert_eq!(*error.reason(), Reason::TooManyMessages(1000));
-    assert_eq!(error.path(), "spec.containers");
+    assert!(error.path().starts_with("spec.containers"), "{error}");
 }
 
 #[test]
@@ -126,7 +126,10 @@ fn what_the_table_lacks_is_not_encoded() {
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": 1}});
     assert_eq!(error(wrong), "data: a value of the wrong type or form");
     let new = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"wings": 2}});
-    assert_eq!(error(new), "spec: field \"wings\" of PodSpec is not in the table of Kubernetes 1.37");
+    assert_eq!(
+        error(new),
+        "spec: field \"wings\" of PodSpec is not in the table of Kubernetes 1.37"
+    );
 }
 
 /// Generates a message with values of the right types.
@@ -202,7 +205,8 @@ fn scattered(random: &mut fastrand::Rng, message: &Message, bytes: &[u8]) -> Vec
                 let content = reader.bytes().expect("it is a message");
                 let inner = TABLE.get(inner);
                 let is_struct = inner.form == crate::table::Form::Struct;
-                let content = if is_struct { scattered(random, inner, content) } else { content.to_vec() };
+                let content =
+                    if is_struct { scattered(random, inner, content) } else { content.to_vec() };
                 if is_struct && field.repeat == Repeat::Once {
                     // One occurrence for each field of it.
                     let mut parts = crate::wire::Reader::new(&content);
@@ -277,6 +281,17 @@ fn any_kind() -> impl Strategy<Value = (&'static str, &'static str)> {
     prop::sample::select(crate::kinds().collect::<Vec<_>>())
 }
 
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            members.map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
 /// Checks that a message that can be decoded comes back, in both ways to JSON.
 fn check_round_trip((api_version, kind): (&str, &str), raw: &[u8]) {
     let Ok(value) = from_raw::<Value>(api_version, kind, raw) else { return };
@@ -285,7 +300,8 @@ fn check_round_trip((api_version, kind): (&str, &str), raw: &[u8]) {
     assert_eq!(json, value);
     let back = raw_from_json(api_version, kind, &object(&value)).expect("it was decoded");
     let back: Value = from_raw(api_version, kind, &back).expect("it was encoded");
-    assert_eq!(back, value);
+    // A pointer to a time that is zero is null in JSON, and so is none.
+    assert_eq!(without_nulls(back), without_nulls(value));
 }
 
 proptest! {

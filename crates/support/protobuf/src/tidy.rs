@@ -132,18 +132,14 @@ fn put_merged(
 ) -> Result<(), Reason> {
     let mut length = 0;
     for_each_message(message, field.number, bytes, |part| length += part.len())?;
-    match field.inlined() {
-        Some(inner) => {
-            let mut joined = Vec::with_capacity(length);
-            for_each_message(message, field.number, bytes, |part| joined.extend_from_slice(part))?;
-            put_bytes(out, field.number, &tidied(inner, &joined)?);
-        }
-        None => {
-            put_tag(out, field.number, WireType::Bytes);
-            put_varint(out, length as u64);
-            for_each_message(message, field.number, bytes, |part| out.extend_from_slice(part))?;
-        }
-    }
+    let Some(inner) = field.inlined() else {
+        put_tag(out, field.number, WireType::Bytes);
+        put_varint(out, length as u64);
+        return for_each_message(message, field.number, bytes, |part| out.extend_from_slice(part));
+    };
+    let mut joined = Vec::with_capacity(length);
+    for_each_message(message, field.number, bytes, |part| joined.extend_from_slice(part))?;
+    put_bytes(out, field.number, &tidied(inner, &joined)?);
     Ok(())
 }
 

@@ -53,12 +53,15 @@ impl EventType {
     }
 }
 
+/// The content of a frame, and the bytes after it.
+pub type Frame<'a> = (&'a [u8], &'a [u8]);
+
 /// Takes the first frame of the bytes: returns its content, and what follows it. Returns `None` if
 /// the frame is not complete.
 ///
 /// # Errors
 /// Returns an error if the frame is longer than [`FRAME_MAX`].
-pub fn split_frame(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, Error> {
+pub fn split_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Error> {
     let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
     if length > FRAME_MAX {

@@ -96,7 +96,11 @@ mod tests {
         for kind in crate::kinds::builtin() {
             for version in &kind.versions {
                 let version = kind.api_version(&version.name);
-                assert!(windlass_protobuf::is_known(&version, &kind.kind), "{version} {}", kind.kind);
+                assert!(
+                    windlass_protobuf::is_known(&version, &kind.kind),
+                    "{version} {}",
+                    kind.kind
+                );
             }
         }
     }

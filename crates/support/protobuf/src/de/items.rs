@@ -12,21 +12,21 @@ use crate::tidy::is_number;
 use crate::wire::{Reader, WireType};
 
 /// The values of a list.
-pub(super) struct Items<'de: 's, 's> {
+pub(super) struct Items<'de, 's> {
     pub(super) cx: &'s Context,
     pub(super) depth: usize,
     pub(super) of: Of<'de, 's>,
 }
 
 /// Where they come from.
-pub(super) enum Of<'de: 's, 's> {
+pub(super) enum Of<'de, 's> {
     /// Fields of a message.
     Fields(Run<'de, 's>),
     Json(std::vec::IntoIter<Value>),
 }
 
 /// A field and its values, one after the other.
-pub(super) struct Run<'de: 's, 's> {
+pub(super) struct Run<'de, 's> {
     field: &'static Field,
     source: Source<'de, 's>,
     reader: Reader<'s>,

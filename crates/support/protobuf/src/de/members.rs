@@ -14,7 +14,7 @@ use crate::table::{Field, Form, Message, Repeat, Type};
 use crate::wire::{Reader, Tag};
 
 /// The members of an object.
-pub(super) struct Members<'de: 's, 's> {
+pub(super) struct Members<'de, 's> {
     pub(super) cx: &'s Context,
     pub(super) depth: usize,
     pub(super) of: Of<'de, 's>,
@@ -23,21 +23,21 @@ pub(super) struct Members<'de: 's, 's> {
 }
 
 /// Where they come from.
-pub(super) enum Of<'de: 's, 's> {
+pub(super) enum Of<'de, 's> {
     Fields(Fields<'de, 's>),
     Entries(Entries<'de, 's>),
     Json(serde_json::map::IntoIter),
 }
 
 /// The name of a member.
-enum Key<'de: 's, 's> {
+enum Key<'de, 's> {
     Name(&'static str),
     Text(Source<'de, 's>),
     Owned(String),
 }
 
 /// A tidy message: its fields come in the order of the table.
-pub(super) struct Fields<'de: 's, 's> {
+pub(super) struct Fields<'de, 's> {
     /// What JSON has beside the fields: first `kind`, then `apiVersion`.
     pub(super) kind: Option<&'s str>,
     pub(super) api_version: Option<&'s str>,
@@ -47,7 +47,7 @@ pub(super) struct Fields<'de: 's, 's> {
 }
 
 /// A place in a message.
-struct Place<'de: 's, 's> {
+struct Place<'de, 's> {
     /// The fields that follow.
     fields: std::slice::Iter<'static, Field>,
     name: &'static str,
@@ -58,7 +58,7 @@ struct Place<'de: 's, 's> {
 }
 
 /// The entries of a map.
-pub(super) enum Entries<'de: 's, 's> {
+pub(super) enum Entries<'de, 's> {
     /// As Go writes them: with sorted keys.
     Sorted(&'static Field, Source<'de, 's>, Reader<'s>),
     /// In another order, or with repeated keys.
@@ -171,7 +171,8 @@ impl<'de: 's, 's> Fields<'de, 's> {
 /// times that say so.
 fn is_empty(what: &What<'_, '_>) -> Result<bool, Reason> {
     Ok(match what {
-        What::Varint(Type::Int32, value) => *value as u32 == 0,
+        // Go cuts off the upper half.
+        What::Varint(Type::Int32, value) => value & u64::from(u32::MAX) == 0,
         What::Varint(_, value) => *value == 0,
         What::Double(value) => *value == 0.0,
         What::Text(source) | What::Base64(source) => source.bytes().is_empty(),

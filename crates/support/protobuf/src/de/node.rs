@@ -20,7 +20,7 @@ use crate::tidy::{scan, tidied};
 use crate::wire::Reader;
 
 /// A value that is decoded.
-pub(crate) struct Node<'de: 's, 's> {
+pub(crate) struct Node<'de, 's> {
     pub(crate) cx: &'s Context,
     /// How many messages it is in.
     pub(crate) depth: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Node<'de: 's, 's> {
 }
 
 /// What the bytes have for a value.
-pub(crate) enum What<'de: 's, 's> {
+pub(crate) enum What<'de, 's> {
     /// Nothing, for which JSON has null.
     Null,
     /// Nothing, for which JSON has the zero value.
@@ -81,10 +81,11 @@ pub(super) fn read<'de: 's, 's>(
 /// Whether JSON has null for a message.
 pub(super) fn is_null(message: &Message, bytes: &[u8]) -> Result<bool, Reason> {
     Ok(match message.form {
-        Form::Struct | Form::List | Form::Quantity | Form::IntOrString => false,
+        Form::Struct | Form::List | Form::Quantity | Form::IntOrString | Form::SchemaOrBool => {
+            false
+        }
         Form::Time | Form::MicroTime => special::time(message, bytes)?.is_none(),
         Form::Raw => special::raw(message, bytes)?.is_null(),
-        Form::SchemaOrBool => false,
         Form::SchemaOrSchemas | Form::SchemaOrTexts => {
             let mut reader = Reader::new(bytes);
             while !reader.is_empty() {
@@ -167,7 +168,13 @@ fn double<'de, V: Visitor<'de>>(value: f64, visitor: V) -> Result<V::Value, Erro
     if value.is_finite() {
         return visitor.visit_f64(value);
     }
-    let shown = if value.is_nan() { "NaN" } else if value > 0.0 { "+Inf" } else { "-Inf" };
+    let shown = if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "+Inf"
+    } else {
+        "-Inf"
+    };
     Err(Reason::NotFinite(shown).into())
 }
 
@@ -265,8 +272,11 @@ fn schema<'de: 's, 's>(
                 continue;
             }
             let is_list = field.repeat == crate::table::Repeat::List;
-            let what =
-                if is_list { What::List(field, source) } else { read(field.item, &mut reader, source)? };
+            let what = if is_list {
+                What::List(field, source)
+            } else {
+                read(field.item, &mut reader, source)?
+            };
             let is_first = match what {
                 What::List(..) => first == "list",
                 What::Message(..) => first == "schema",
@@ -348,17 +358,13 @@ impl<'de: 's, 's> serde::Deserializer<'de> for Node<'de, 's> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.what {
-            What::Text(source) => {
-                let text = String::from_utf8_lossy(source.bytes());
-                StrDeserializer::new(&text).deserialize_enum(name, variants, visitor)
-            }
-            _ => {
-                let value = Value::deserialize(self)?;
-                let outcome = value.deserialize_enum(name, variants, visitor);
-                outcome.map_err(serde::de::Error::custom)
-            }
+        if let What::Text(source) = self.what {
+            let text = String::from_utf8_lossy(source.bytes());
+            return StrDeserializer::new(&text).deserialize_enum(name, variants, visitor);
         }
+        let value = Value::deserialize(self)?;
+        let outcome = value.deserialize_enum(name, variants, visitor);
+        outcome.map_err(serde::de::Error::custom)
     }
 
     serde::forward_to_deserialize_any! {

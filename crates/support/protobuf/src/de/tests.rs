@@ -51,7 +51,8 @@ fn types_of_k8s_openapi_decode_as_from_json() {
     let body = encoded(&pod());
     assert_eq!(Envelope::read(&body).and_then(|it| it.decode()), Ok(from_json));
 
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"a": "AP8="}});
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"a": "AP8="}});
     let decoded: Secret = from_raw("v1", "Secret", &raw(&secret)).expect("it is a secret");
     assert_eq!(decoded.data.expect("it has data")["a"].0, [0, 255]);
 }
@@ -117,7 +118,7 @@ fn a_field_that_the_table_lacks_is_refused_where_all_are_wanted() {
         metadata: BTreeMap<String, Value>,
     }
     let mut newer = raw(&pod());
-    newer.extend(field(2, &String::from_utf8(field(999, "new")).expect("it is a text")));
+    put_bytes(&mut newer, 2, &field(999, "new"));
     let refused = |error: Error| {
         let reason = Reason::UnknownNumber { message: "PodSpec", number: 999 };
         assert_eq!((error.path(), error.reason()), ("spec", &reason));
@@ -139,10 +140,6 @@ fn a_struct_with_a_field_that_the_table_lacks_is_refused() {
         #[serde(default)]
         wings: u32,
     }
-    let error = from_raw::<Newer>("v1", "Pod", &raw(&pod())).expect_err("pods have none");
-    let expected = "field \"wings\" of Pod is not in the table of Kubernetes 1.37";
-    assert_eq!(error.to_string(), expected);
-    // Parts of an object have no kind.
     #[derive(Debug, PartialEq, Deserialize)]
     struct Outer {
         spec: Spec,
@@ -152,6 +149,10 @@ fn a_struct_with_a_field_that_the_table_lacks_is_refused() {
         #[serde(default)]
         kind: String,
     }
+    let error = from_raw::<Newer>("v1", "Pod", &raw(&pod())).expect_err("pods have none");
+    let expected = "field \"wings\" of Pod is not in the table of Kubernetes 1.37";
+    assert_eq!(error.to_string(), expected);
+    // Parts of an object have no kind.
     let error = from_raw::<Outer>("v1", "Pod", &raw(&pod())).expect_err("a spec has none");
     assert!(error.to_string().starts_with("spec: field \"kind\" of PodSpec"), "{error}");
 }
@@ -216,7 +217,8 @@ fn the_last_value_wins_lists_grow_and_messages_merge() {
         put_varint(&mut out, value);
         out
     };
-    let value: Value = from_raw("v1", "ConfigMap", &[config(1), config(0)].concat()).expect("it is");
+    let value: Value =
+        from_raw("v1", "ConfigMap", &[config(1), config(0)].concat()).expect("it is");
     assert_eq!(value["immutable"], json!(false), "Go holds a pointer");
 }
 

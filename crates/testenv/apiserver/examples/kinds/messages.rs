@@ -33,11 +33,8 @@ const SPECIAL: [&str; 10] = [
 
 /// The folders whose folders are groups, with the folder of a version in each, as in
 /// `k8s.io/api/apps/v1`.
-const GROUPS: [&str; 3] = [
-    "k8s.io/api",
-    "k8s.io/apiextensions-apiserver/pkg/apis",
-    "k8s.io/kube-aggregator/pkg/apis",
-];
+const GROUPS: [&str; 3] =
+    ["k8s.io/api", "k8s.io/apiextensions-apiserver/pkg/apis", "k8s.io/kube-aggregator/pkg/apis"];
 
 /// The kinds of [`META`] in each version; its other kinds are options, which are sent in queries.
 const META_KINDS: [(&str, &[&str]); 2] = [
@@ -146,8 +143,7 @@ fn kinds(sources: &mut Sources) -> Result<BTreeMap<String, String>> {
                     .with_context(|| format!("{path} names no group"))?;
                 let lifecycle = folder.join("zz_generated.prerelease-lifecycle.go");
                 let removed = removed(&fs::read_to_string(lifecycle).unwrap_or_default());
-                let version =
-                    if group.is_empty() { version } else { format!("{group}/{version}") };
+                let version = if group.is_empty() { version } else { format!("{group}/{version}") };
                 for kind in sources.kinds(&path)? {
                     if !removed.contains(&kind) {
                         kinds.insert(full(&path, &kind), version.clone());
@@ -188,7 +184,8 @@ fn removed(lifecycle: &str) -> BTreeSet<String> {
         let kind = line.strip_prefix("func (in *").and_then(|line| line.split_once(')'));
         let Some((kind, rest)) = kind else { continue };
         let minor = lines.next().and_then(|line| line.trim().strip_prefix("return 1, "));
-        let is_removed = minor.and_then(|minor| minor.parse().ok()).is_some_and(|it: u32| it <= MINOR);
+        let is_removed =
+            minor.and_then(|minor| minor.parse().ok()).is_some_and(|it: u32| it <= MINOR);
         if rest.starts_with(" APILifecycleRemoved()") && is_removed {
             removed.insert(kind.to_owned());
         }
