@@ -209,7 +209,8 @@ fn bodies() -> CommandLine {
 /// Returns the command for the packages with random tests, with all variables that set the number
 /// of inputs.
 fn random(seed: u32) -> CommandLine {
-    let packages = ["workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
+    let packages =
+        ["protobuf", "workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
     let packages = packages.map(|package| format!("windlass-{package}"));
     let packages = packages.iter().flat_map(|package| ["--package", package]);
     let arguments: Vec<_> =

@@ -49,8 +49,9 @@ fn fields<'de: 's, 's>(
     Ok(())
 }
 
-/// Returns the text of a time, or `None` for Go's zero time, which is null in JSON.
-pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Reason> {
+/// Returns the seconds and microseconds of a time, or `None` for Go's zero time, which is null in
+/// JSON.
+pub(crate) fn moment(message: &Message, bytes: &[u8]) -> Result<Option<(i64, i64)>, Reason> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -60,20 +61,20 @@ pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Re
         1 => seconds = value.cast_signed(),
         _ => nanos = i64::from(value as i32),
     })?;
-    let is_micro = message.form == Form::MicroTime;
-    let micros = if is_micro { nanos / MICRO } else { 0 };
-    if seconds == ZERO_SECONDS && micros == 0 {
-        return Ok(None);
-    }
+    let micros = if message.form == Form::MicroTime { nanos / MICRO } else { 0 };
+    Ok(Some((seconds, micros)).filter(|moment| *moment != (ZERO_SECONDS, 0)))
+}
+
+/// Returns the text of a time, or `None` for Go's zero time.
+pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Reason> {
+    let Some((seconds, micros)) = moment(message, bytes)? else { return Ok(None) };
     let whole = Timestamp::from_second(seconds);
     let time = whole.and_then(|time| time.checked_add(SignedDuration::from_micros(micros)));
     let time = time.ok().filter(|time| time.as_second() >= ZERO_SECONDS).ok_or(Reason::Time)?;
-    if !is_micro {
-        return Ok(Some(time.to_string()));
-    }
+    let digits = if message.form == Form::MicroTime { 6 } else { 0 };
     let mut text = String::with_capacity("2026-01-01T00:00:00.000000Z".len());
-    let printed = DateTimePrinter::new().precision(Some(6)).print_timestamp(&time, &mut text);
-    printed.map_err(|_| Reason::Time)?;
+    let printer = DateTimePrinter::new().precision(Some(digits));
+    printer.print_timestamp(&time, &mut text).map_err(|_| Reason::Time)?;
     Ok(Some(text))
 }
 

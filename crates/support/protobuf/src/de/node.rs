@@ -84,7 +84,7 @@ pub(super) fn is_null(message: &Message, bytes: &[u8]) -> Result<bool, Reason> {
         Form::Struct | Form::List | Form::Quantity | Form::IntOrString | Form::SchemaOrBool => {
             false
         }
-        Form::Time | Form::MicroTime => special::time(message, bytes)?.is_none(),
+        Form::Time | Form::MicroTime => special::moment(message, bytes)?.is_none(),
         Form::Raw => special::raw(message, bytes)?.is_null(),
         Form::SchemaOrSchemas | Form::SchemaOrTexts => {
             let mut reader = Reader::new(bytes);
@@ -108,6 +108,17 @@ impl<'de: 's, 's> Node<'de, 's> {
             What::Message(message, source) => is_null(message, source.bytes()),
             _ => Ok(false),
         }
+    }
+
+    /// Parses JSON that is in protobuf, so that it is not parsed again after it was looked at.
+    fn parsed(self) -> Result<Self, Reason> {
+        Ok(match self.what {
+            What::Message(message, source) if message.form == Form::Raw => {
+                let value = special::raw(message, source.bytes())?;
+                Self { what: What::Json(value), ..self }
+            }
+            _ => self,
+        })
     }
 
     fn visit<V: Visitor<'de>>(self, hint: Hint, visitor: V) -> Result<V::Value, Error> {
@@ -337,7 +348,8 @@ impl<'de: 's, 's> serde::Deserializer<'de> for Node<'de, 's> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.is_null()? { visitor.visit_none() } else { visitor.visit_some(self) }
+        let node = self.parsed()?;
+        if node.is_null()? { visitor.visit_none() } else { visitor.visit_some(node) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

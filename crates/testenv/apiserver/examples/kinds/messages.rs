@@ -56,8 +56,9 @@ const META_KINDS: [(&str, &[&str]); 2] = [
 /// The package of the types that all groups share.
 const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
 
-/// The minor version of the release: kinds that it no longer serves are left out.
-const MINOR: u32 = 37;
+/// The oldest minor version of a server that tests run on: kinds that it no longer serves are left
+/// out.
+const OLDEST_MINOR: u32 = 33;
 
 /// A field of a `.proto` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +177,7 @@ fn group_name(text: &str) -> Option<String> {
     line.split('"').nth(1).map(str::to_owned)
 }
 
-/// Returns the kinds that the release no longer serves.
+/// Returns the kinds that no supported release serves.
 fn removed(lifecycle: &str) -> BTreeSet<String> {
     let mut lines = lifecycle.lines();
     let mut removed = BTreeSet::new();
@@ -185,7 +186,7 @@ fn removed(lifecycle: &str) -> BTreeSet<String> {
         let Some((kind, rest)) = kind else { continue };
         let minor = lines.next().and_then(|line| line.trim().strip_prefix("return 1, "));
         let is_removed =
-            minor.and_then(|minor| minor.parse().ok()).is_some_and(|it: u32| it <= MINOR);
+            minor.and_then(|minor| minor.parse().ok()).is_some_and(|it: u32| it <= OLDEST_MINOR);
         if rest.starts_with(" APILifecycleRemoved()") && is_removed {
             removed.insert(kind.to_owned());
         }
