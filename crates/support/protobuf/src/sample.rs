@@ -61,7 +61,7 @@ fn value(kind: Type, name: &str, around: &mut Vec<&'static str>) -> Option<Value
                 Form::Raw => json!({"f:a": {".": {}}, "b": [null, true, 1.5]}),
                 Form::SchemaOrTexts => json!(["a", "b"]),
                 Form::SchemaOrBool => true.into(),
-                Form::SchemaOrSchemas => return None,
+                Form::SchemaOrSchemas => json!({"type": "string"}),
                 Form::List => {
                     let item = value(message.fields[0].item, name, around)?;
                     Value::Array(vec![item])
