@@ -32,14 +32,15 @@ const ELECTION_RUNS: u32 = 200_000;
 const FAILOVERS: u32 = 30;
 
 /// Tests that pass only on a kube-apiserver of our own version: the recordings of the conformance
-/// suite, its version, its default roles, its API documents, and that a suspended Job loses its
-/// start time.
-const OUR_VERSION_ALONE: [&str; 5] = [
+/// suite, its version, its default roles, its API documents, that a suspended Job loses its start
+/// time, and which empty fields JSON has.
+const OUR_VERSION_ALONE: [&str; 6] = [
     "real_server::",
     "both_clusters_have_the_same_version",
     "default_roles_are_those_of_the_real_server",
     "kubectl_reads_our_documents_as_those_of_a_real_server",
     "job_is_suspended_and_resumed",
+    "every_field_of_every_served_kind_is_that_of_json",
 ];
 
 /// The versions that do not enable two features by default that the tests expect: Deployments and
@@ -209,7 +210,8 @@ fn bodies() -> CommandLine {
 /// Returns the command for the packages with random tests, with all variables that set the number
 /// of inputs.
 fn random(seed: u32) -> CommandLine {
-    let packages = ["workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
+    let packages =
+        ["protobuf", "workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
     let packages = packages.map(|package| format!("windlass-{package}"));
     let packages = packages.iter().flat_map(|package| ["--package", package]);
     let arguments: Vec<_> =

@@ -1,5 +1,6 @@
 //! Makes the recordings that tests compare with: the answers of a real kube-apiserver, what
-//! `cargo windlass` writes, and what the compiler says about mistakes.
+//! `cargo windlass` writes, what the compiler says about mistakes, and the protobuf messages of
+//! Kubernetes.
 //!
 //! Recordings are made only here, never by hand, so that a difference between the servers is a
 //! fact, not an opinion. No test writes one.
@@ -14,7 +15,8 @@ use crate::test;
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// From the real server: `cases [CASE]`, `roles`, `observed`. What `cargo windlass` writes:
-    /// `template`. What the compiler says: `mistakes`.
+    /// `template`. What the compiler says: `mistakes`. The published `.proto` files as the table
+    /// of windlass-protobuf, which needs Go: `messages`.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -31,6 +33,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let arguments = if options.what == ["template"] {
         vec!["run", "--package", "windlass-cli", "--example", "record"]
+    } else if options.what == ["messages"] {
+        vec!["run", "--package", "windlass-apiserver", "--example", "kinds", "--", "--record"]
     } else {
         if options.what != ["mistakes"] {
             test::ensure_binaries()?;

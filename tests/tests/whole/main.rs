@@ -9,4 +9,5 @@ mod kube_runtime;
 mod kubectl;
 mod kubectl_openapi;
 mod mistakes;
+mod protobuf;
 mod webhook_failures;

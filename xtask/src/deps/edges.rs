@@ -26,6 +26,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "windlass-evidence", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
     Layer { name: "windlass-nesting", uses: &[], never: KUBERNETES },
+    Layer { name: "windlass-protobuf", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-serve", uses: &[], never: KUBERNETES },
     Layer {
         name: "windlass-informer",
@@ -63,7 +64,11 @@ const LAYERS: &[Layer] = &[
         ],
         never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &["windlass-nesting", "windlass-serve"], never: &[] },
+    Layer {
+        name: "windlass-apiserver",
+        uses: &["windlass-nesting", "windlass-protobuf", "windlass-serve"],
+        never: &[],
+    },
     Layer { name: "windlass-testserver", uses: &["windlass-apiserver"], never: &[] },
     Layer {
         name: "windlass-workloads",

@@ -107,9 +107,9 @@ async fn a_factory_asks_once_for_a_kind_that_exists_and_again_for_one_that_does_
     let count = faults.add(FaultRule::new(Fault::Delay(Duration::ZERO)));
     let factory = SharedInformerFactory::new(client_of(&cluster, ClientStack::new()));
     let requests = async |kind: &str| {
-        let before = faults.struck(count);
+        let before = faults.times_applied(count);
         let found = factory.discover(&GroupVersionKind::gvk("apps", "v1", kind)).await;
-        (found.map(|found| found.to_string()).ok(), faults.struck(count) - before)
+        (found.map(|found| found.to_string()).ok(), faults.times_applied(count) - before)
     };
     let deployments = Some("deployments.v1.apps".to_owned());
     assert_eq!(requests("Deployment").await, (deployments.clone(), 1));

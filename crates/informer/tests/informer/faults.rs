@@ -110,7 +110,7 @@ async fn lists_and_watches_that_are_cut_anywhere_lose_nothing() {
         cluster.create(&format!("b{number}")).await;
         pass(10 * SECOND).await;
     }
-    while cuts.iter().any(|cut| cluster.server.faults().struck(*cut) == 0) {
+    while cuts.iter().any(|cut| cluster.server.faults().times_applied(*cut) == 0) {
         pass(MINUTE).await;
     }
     pass(30 * MINUTE).await;
@@ -582,7 +582,7 @@ async fn informer_that_fails_pauses_no_other() {
         assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
         pass(30 * MINUTE).await;
         assert!(!failing.has_synced());
-        let tries = cluster.server.faults().struck(fault);
+        let tries = cluster.server.faults().times_applied(fault);
         assert!((2..200).contains(&tries), "{tries} in half an hour");
         assert_eq!(well.status().feeds[0].counts.errors, 0);
         // It heals.

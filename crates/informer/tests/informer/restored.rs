@@ -49,7 +49,7 @@ async fn follows_a_restored_cluster(options: InformerOptions) {
     let away = FaultRule::new(Fault::Refuse).verb("watch").verb("list");
     let away = server.faults().add(away);
     server.restore(&backup);
-    while server.faults().struck(away) == 0 {
+    while server.faults().times_applied(away) == 0 {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let after = set(&api, "same-version", "after").await;
@@ -109,7 +109,7 @@ async fn a_stale_list_changes_nothing_for_a_resident_informer() {
     while informer.status().feeds[0].counts.lists < 2 {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(server.faults().struck(stale), 1);
+    assert_eq!(server.faults().times_applied(stale), 1);
     let counts = informer.status().feeds[0].counts;
     assert_eq!((counts.restored, counts.repaired, counts.swept), (0, 0, 0), "{counts:?}");
     create(&api, "c").await;

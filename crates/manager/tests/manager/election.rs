@@ -105,7 +105,7 @@ async fn lease_is_released_if_nobody_knows_whether_it_was_taken() {
     let failed = server.faults().add(failed);
     let replica = Replica::start(&tasks, &server, "first");
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(server.faults().struck(failed), 1);
+    assert_eq!(server.faults().times_applied(failed), 1);
     assert_eq!(replica.stop().await, ElectionEnd::Stopped);
     assert_eq!(holder(&leases(&server)).await, "");
 }

@@ -12,8 +12,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    Action, CONTROLLER_LABEL, ChildrenReport, Class, Controller, ControllerBuilder, Error,
-    OwnershipError, RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
+    CONTROLLER_LABEL, ChildrenReport, Class, Controller, ControllerBuilder, Error, OwnershipError,
+    RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
 };
 use windlass_testserver::apiserver::{Fault, FaultRule};
 use windlass_testserver::{TestServer, on_each_server};
@@ -380,7 +380,7 @@ async fn retired_kind_that_cannot_be_listed_stops_deletions_only_and_is_not_aske
                 let error = failed.expect_err("the list fails");
                 assert_eq!(error.class(), Class::Transient, "{error}");
             }
-            assert_eq!(count.faults().struck(fault), 1);
+            assert_eq!(count.faults().times_applied(fault), 1);
             maps.get("new").await.expect("what is wanted is there");
             count.faults().remove(fault);
             tokio::time::advance(Duration::from_secs(11)).await;

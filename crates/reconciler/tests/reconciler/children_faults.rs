@@ -132,7 +132,7 @@ async fn end_after_any_deletion_or_the_write_after_it_ends_in_the_same() {
         let ids = stop_after(&cluster, survived, &Fault::Hang);
         let client = cluster.client().expect("a client");
         let dying = run_with(client, Version::New.builder(), Version::New.reconciler());
-        while ids.iter().map(|id| server.faults().struck(*id)).sum::<u64>() == 0 {
+        while ids.iter().map(|id| server.faults().times_applied(*id)).sum::<u64>() == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(dying);

@@ -140,7 +140,7 @@ async fn end_after_any_write_ends_in_the_same() {
             builder.reads(Watch::<Secret>::new())
         };
         let dying = run_with(client.clone(), reads, keeper());
-        while server.faults().struck(ids[0]) + server.faults().struck(ids[1]) == 0 {
+        while server.faults().times_applied(ids[0]) + server.faults().times_applied(ids[1]) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(dying);

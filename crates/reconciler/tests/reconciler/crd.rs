@@ -195,7 +195,7 @@ async fn missing_rights_are_named() {
         let start = format!("cannot {verb} the CustomResourceDefinition foos.example.com: ");
         assert!(text.starts_with(&start), "{text}");
         assert!(text.contains("get, create and patch on customresourcedefinitions"), "{text}");
-        assert_eq!(server.faults().struck(id), 1);
+        assert_eq!(server.faults().times_applied(id), 1);
     }
 }
 
@@ -223,7 +223,7 @@ async fn trouble_that_passes_is_waited_for() {
             let installed = install_crd(&client, &wanted).await;
             let installed = installed.unwrap_or_else(|error| panic!("{verb} {fault:?}: {error}"));
             assert_eq!(installed.spec.names.short_names, wanted.spec.names.short_names);
-            assert!(server.faults().struck(id) >= 1, "{verb} {fault:?}");
+            assert!(server.faults().times_applied(id) >= 1, "{verb} {fault:?}");
         }
     }
 }
@@ -239,7 +239,7 @@ async fn conflict_is_answered_by_another_look() {
     let id = server.faults().add(FaultRule::new(fault).verb("patch").times(1));
     wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
     let installed = install_crd(&client, &wanted).await.expect("installed");
-    assert_eq!(server.faults().struck(id), 1);
+    assert_eq!(server.faults().times_applied(id), 1);
     assert_eq!(installed.spec.names.short_names, wanted.spec.names.short_names);
 }
 

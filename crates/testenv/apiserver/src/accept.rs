@@ -42,7 +42,7 @@ pub(crate) fn object_form(
                 }
                 None | Some(_) => refusal = Refusal::Form,
             },
-            protobuf::MEDIA_TYPE if protobuf_alone(Some(accept)).is_some() => {
+            protobuf::MEDIA_TYPE if protobuf_only(Some(accept)).is_some() => {
                 match media.metadata() {
                     None if media.as_kind.is_empty() && builtin => return Ok(Form::Full),
                     Some(metadata) if metadata.of_list == list => return Ok(Form::Metadata),
@@ -50,37 +50,38 @@ pub(crate) fn object_form(
                 }
             }
             "application/yaml" | protobuf::MEDIA_TYPE | "application/cbor" => {
-                refusal = Refusal::Missing;
+                refusal = Refusal::Unsupported;
             }
             _ => {}
         }
     }
     Err(match refusal {
-        Refusal::Missing => Failure::only_json(),
+        Refusal::Unsupported => Failure::only_json(),
         Refusal::Unknown if builtin => Failure::not_acceptable(list),
         Refusal::Unknown | Refusal::Form => Failure::only_media_types(),
     })
 }
 
-/// What a client accepts protobuf for if it does not accept JSON.
+/// Which responses are encoded as protobuf, for a client that does not accept JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProtobufAlone {
-    /// For every type that has a protobuf message.
+pub(crate) enum ProtobufOnly {
+    /// All responses whose type has a protobuf message.
     Everything,
-    /// Only for the type that it names, as in `as=PartialObjectMetadata`: errors are JSON.
+    /// Only responses of the type that the header names, as in `as=PartialObjectMetadata`. Errors
+    /// are JSON.
     Named,
 }
 
-/// Returns what the client accepts protobuf for, or `None` if it also accepts JSON. Such a client
-/// gets JSON, because objects are stored as JSON.
-pub(crate) fn protobuf_alone(accept: Option<&str>) -> Option<ProtobufAlone> {
+/// Returns which responses the client needs in protobuf, or `None` if it accepts JSON. A client
+/// that accepts both gets JSON, because objects are stored as JSON.
+pub(crate) fn protobuf_only(accept: Option<&str>) -> Option<ProtobufOnly> {
     let mut found = None;
     for media in accept.unwrap_or_default().split(',').map(Media::parse) {
         match media.name {
             protobuf::MEDIA_TYPE if media.as_kind.is_empty() => {
-                found = Some(ProtobufAlone::Everything);
+                found = Some(ProtobufOnly::Everything);
             }
-            protobuf::MEDIA_TYPE => found = found.or(Some(ProtobufAlone::Named)),
+            protobuf::MEDIA_TYPE => found = found.or(Some(ProtobufOnly::Named)),
             "" | "application/json" | "application/*" | "*/*" => return None,
             _ => {}
         }
@@ -92,10 +93,10 @@ pub(crate) fn protobuf_alone(accept: Option<&str>) -> Option<ProtobufAlone> {
 enum Refusal {
     /// No API server has this media type.
     Unknown,
-    /// The media type is JSON, but no API server has the form that its parameters name.
+    /// The media type is JSON, but no API server knows the form that its parameters name.
     Form,
     /// A real server has this media type; this server does not.
-    Missing,
+    Unsupported,
 }
 
 /// A request for metadata only: of one object, or of a list.
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_we_have_wins() {
+    fn first_supported_media_type_wins() {
         let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         assert_eq!(form(metadata), Ok(Form::Metadata));
         assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
@@ -172,7 +173,7 @@ mod tests {
 
     #[cfg(feature = "kubectl")]
     #[test]
-    fn table_comes_in_the_first_version_that_we_have() {
+    fn first_supported_table_version_wins() {
         let table = |version| Ok(Form::Table(TableForm { version, include: Include::Metadata }));
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         assert_eq!(form(kubectl), table(TableVersion::V1));
@@ -182,24 +183,24 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_is_for_those_who_take_no_json() {
-        let alone = |accept: &str| protobuf_alone(Some(accept));
+    fn protobuf_is_only_for_clients_that_do_not_accept_json() {
+        let alone = |accept: &str| protobuf_only(Some(accept));
         let protobuf = "application/vnd.kubernetes.protobuf";
-        assert_eq!(alone(protobuf), Some(ProtobufAlone::Everything));
-        assert_eq!(alone(&format!("{protobuf};as=Table")), Some(ProtobufAlone::Named));
+        assert_eq!(alone(protobuf), Some(ProtobufOnly::Everything));
+        assert_eq!(alone(&format!("{protobuf};as=Table")), Some(ProtobufOnly::Named));
         assert_eq!(
             alone(&format!("{protobuf};as=Table,{protobuf}")),
-            Some(ProtobufAlone::Everything)
+            Some(ProtobufOnly::Everything)
         );
         assert_eq!(alone(&format!("{protobuf},application/json;q=0.5")), None);
         assert_eq!(alone(&format!("{protobuf}, */*")), None);
-        assert_eq!(protobuf_alone(None), None);
+        assert_eq!(protobuf_only(None), None);
         assert_eq!(form(protobuf), Ok(Form::Full));
         assert_eq!(object_form(Some(protobuf), false, false), Err(Failure::only_media_types()));
     }
 
     #[test]
-    fn what_we_do_not_have_is_refused() {
+    fn unsupported_media_types_are_refused() {
         assert_eq!(form("image/png"), Err(Failure::not_acceptable(false)));
         let table = "application/json;as=Table;v=v2;g=meta.k8s.io";
         assert_eq!(form(table), Err(Failure::only_media_types()));

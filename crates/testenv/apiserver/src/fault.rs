@@ -89,7 +89,7 @@ struct Inner {
 struct Active {
     rule: FaultRule,
     seen: u64,
-    struck: u64,
+    times_applied: u64,
 }
 
 impl FaultRule {
@@ -184,18 +184,18 @@ impl Faults {
         let mut inner = self.lock();
         let id = FaultId(inner.next);
         inner.next += 1;
-        inner.rules.insert(id, Active { rule, seen: 0, struck: 0 });
+        inner.rules.insert(id, Active { rule, seen: 0, times_applied: 0 });
         id
     }
 
     /// Removes a rule. Returns how often it was applied, or `None` if there is no such rule.
     pub fn remove(&self, id: FaultId) -> Option<u64> {
-        self.lock().rules.remove(&id).map(|active| active.struck)
+        self.lock().rules.remove(&id).map(|active| active.times_applied)
     }
 
     /// Returns how often a rule was applied.
-    pub fn struck(&self, id: FaultId) -> u64 {
-        self.lock().rules.get(&id).map_or(0, |active| active.struck)
+    pub fn times_applied(&self, id: FaultId) -> u64 {
+        self.lock().rules.get(&id).map_or(0, |active| active.times_applied)
     }
 
     /// Removes all rules. From now on there are no faults.
@@ -227,10 +227,10 @@ impl Inner {
                 continue;
             }
             active.seen += 1;
-            let due =
-                active.seen > rule.skip && rule.times.is_none_or(|times| active.struck < times);
+            let due = active.seen > rule.skip
+                && rule.times.is_none_or(|times| active.times_applied < times);
             if due && (rule.chance >= 1.0 || self.rng.f64() < rule.chance) {
-                active.struck += 1;
+                active.times_applied += 1;
                 faults.push(rule.fault.clone());
             }
         }
@@ -250,9 +250,9 @@ mod tests {
     fn rule_skips_requests_then_applies_a_limited_number_of_times() {
         let faults = Faults::from_seed(1);
         let id = faults.add(FaultRule::new(Fault::Hang).resource("pods").after(1).times(2));
-        let struck: Vec<bool> =
+        let times_applied: Vec<bool> =
             (0..5).map(|_| !faults.at_request(&watch_of("pods")).is_empty()).collect();
-        assert_eq!(struck, [false, true, true, false, false]);
+        assert_eq!(times_applied, [false, true, true, false, false]);
         assert!(faults.at_request(&watch_of("nodes")).is_empty());
         assert_eq!(faults.remove(id), Some(2));
     }

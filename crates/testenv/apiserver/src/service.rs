@@ -119,7 +119,7 @@ impl ApiService {
         };
         let mut response = result.unwrap_or_else(|failure| reply::failure(&failure));
         let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-        if let Some(taken) = accept::protobuf_alone(accept) {
+        if let Some(taken) = accept::protobuf_only(accept) {
             response = protobuf::answer::into_protobuf(response, taken, watched);
         }
         response = response.map(|body| body::with_stack(body, Arc::clone(&self.shared)));

@@ -16,7 +16,7 @@ async fn last_handle_that_goes_leaves_what_waits_to_be_written() {
     let other = stage.recorder.clone();
     other.record(Occurrence::normal(about("web"), "Started", "one"));
     drop(other);
-    while stage.server().faults().struck(id) < 2 {
+    while stage.server().faults().times_applied(id) < 2 {
         tokio::task::yield_now().await;
         tokio::time::advance(Duration::from_millis(10)).await;
     }
@@ -38,17 +38,17 @@ async fn writer_ends_when_the_last_handle_goes_and_the_server_stays_away() {
     for note in 0..5 {
         stage.recorder.record(Occurrence::normal(about("web"), "Started", note.to_string()));
     }
-    while stage.server().faults().struck(id) == 0 {
+    while stage.server().faults().times_applied(id) == 0 {
         tokio::task::yield_now().await;
     }
     let Stage { recorder, cluster, .. } = stage;
     drop(recorder);
     let faults = cluster.server().expect("it is embedded").faults();
-    while faults.struck(id) < 1 + 5 {
+    while faults.times_applied(id) < 1 + 5 {
         tokio::task::yield_now().await;
     }
     tokio::time::sleep(Duration::from_hours(1)).await;
-    assert_eq!(faults.struck(id), 1 + 5, "each was tried once more, and that was all");
+    assert_eq!(faults.times_applied(id), 1 + 5, "each was tried once more, and that was all");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ fn runtime_that_ends_takes_its_writer_but_not_the_recorder() {
         let stage = Stage::new();
         let id = stage.fail(Fault::Hang, |rule| rule.times(1));
         stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
-        while stage.server().faults().struck(id) == 0 {
+        while stage.server().faults().times_applied(id) == 0 {
             tokio::task::yield_now().await;
         }
         stage
@@ -96,7 +96,7 @@ fn flush_goes_on_when_the_runtime_of_the_writer_ends() {
         let id = stage.fail(Fault::Hang, |rule| rule.times(1));
         stage.recorder.record(Occurrence::normal(about("web"), "Started", "lost"));
         stage.recorder.record(Occurrence::normal(about("web"), "Started", "kept"));
-        while stage.server().faults().struck(id) == 0 {
+        while stage.server().faults().times_applied(id) == 0 {
             tokio::task::yield_now().await;
         }
     });

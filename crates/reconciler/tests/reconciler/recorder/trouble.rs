@@ -26,7 +26,7 @@ async fn missing_rights_are_said_in_one_line_that_names_them() {
         stage.recorder.record(Occurrence::normal(about("web"), "Started", note));
     }
     stage.recorder.flush().await;
-    assert_eq!(stage.server().faults().struck(id), 3, "none was tried again");
+    assert_eq!(stage.server().faults().times_applied(id), 3, "none was tried again");
     assert_eq!(stage.status().failed, 3);
     let lines = log.lines();
     let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
@@ -49,7 +49,7 @@ async fn trouble_that_passes_is_waited_for() {
         let id = stage.fail(fault.clone(), |rule| rule.times(4));
         stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
         stage.recorder.flush().await;
-        assert_eq!(stage.server().faults().struck(id), 4, "{fault:?}");
+        assert_eq!(stage.server().faults().times_applied(id), 4, "{fault:?}");
         assert_eq!((stage.status().written, stage.list().await.len()), (1, 1), "{fault:?}");
         assert_eq!(log.lines(), [""; 0]);
     }
@@ -64,7 +64,7 @@ async fn server_that_stays_away_costs_one_event_all_tries_and_the_others_one() {
         stage.recorder.record(Occurrence::normal(about("web"), "Started", note.to_string()));
     }
     stage.recorder.flush().await;
-    assert_eq!(stage.server().faults().struck(id), 12 + 9);
+    assert_eq!(stage.server().faults().times_applied(id), 12 + 9);
     let status = stage.status();
     assert_eq!((status.written, status.failed, status.queued), (0, 10, 0));
     let lines = log.lines();

@@ -436,7 +436,7 @@ async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
     // A server is not restored while it answers.
     let away = server.faults().add(FaultRule::new(Fault::Refuse).verb("watch").verb("list"));
     server.restore(&backup);
-    while server.faults().struck(away) == 0 {
+    while server.faults().times_applied(away) == 0 {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     touch(&client, "one", "yes").await;

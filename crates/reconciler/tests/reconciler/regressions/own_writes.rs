@@ -274,7 +274,7 @@ async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
     // A server is not restored while it answers.
     let away = server.faults().add(FaultRule::new(Fault::Refuse).verb("watch").verb("list"));
     server.restore(&backup);
-    while server.faults().struck(away) < 2 {
+    while server.faults().times_applied(away) < 2 {
         tokio::time::sleep(second).await;
     }
     server.faults().remove(away);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use super::{crate_folder, output_of};
 
@@ -18,10 +19,19 @@ use super::{crate_folder, output_of};
 /// relative to the crate.
 const MODULE: &str = "../../../xtask/kube/control-plane";
 
+/// Where the modules of Kubernetes are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Modules {
+    /// In the versions that the control plane is built from.
+    ControlPlane,
+    /// All in one version, as in `v0.37.2`. They are downloaded if need be.
+    Version(&'static str),
+}
+
 /// The sources of one release. Each package is read on first use.
 #[derive(Debug)]
 pub(super) struct Sources {
-    release: String,
+    modules: Modules,
     packages: BTreeMap<String, Package>,
 }
 
@@ -81,17 +91,28 @@ pub(super) struct Found {
 }
 
 impl Sources {
-    /// Finds the release of the sources.
-    ///
-    /// # Errors
-    /// If Go cannot be run.
-    pub(super) fn open() -> Result<Self> {
-        Ok(Self { release: list("k8s.io/kubernetes", "{{.Version}}")?, packages: BTreeMap::new() })
+    pub(super) fn new(modules: Modules) -> Self {
+        Self { modules, packages: BTreeMap::new() }
     }
 
-    /// Returns the release, as in `v1.36.3`.
-    pub(super) fn release(&self) -> &str {
-        &self.release
+    /// Returns the folder of a package, as in `k8s.io/api/core/v1`.
+    ///
+    /// # Errors
+    /// If Go cannot find or download its module.
+    pub(super) fn folder(&self, path: &str) -> Result<PathBuf> {
+        self.modules.folder(path)
+    }
+
+    /// Returns the names of the structs of a package that are kinds: those with a `TypeMeta`.
+    ///
+    /// # Errors
+    /// If the package cannot be read.
+    pub(super) fn kinds(&mut self, path: &str) -> Result<Vec<String>> {
+        let structs = self.package(path)?.structs.iter();
+        let is_kind = |fields: &[Field]| {
+            fields.iter().any(|field| field.go_name == "TypeMeta" && field.json.is_none())
+        };
+        Ok(structs.filter(|(_, fields)| is_kind(fields)).map(|(name, _)| name.clone()).collect())
     }
 
     /// Returns a field of a struct by its name in JSON.
@@ -119,7 +140,12 @@ impl Sources {
     /// If its package cannot be read.
     pub(super) fn numbered(&mut self, go_type: &str) -> Result<Option<Vec<Numbered>>> {
         let Some((path, name)) = split(go_type) else { return Ok(None) };
-        let Some(fields) = self.package(path)?.structs.get(name) else { return Ok(None) };
+        let package = self.package(path)?;
+        let Some(fields) = package.structs.get(name) else {
+            // A type may be defined as another struct.
+            let other = package.named.get(name).filter(|other| split(other).is_some()).cloned();
+            return other.map_or(Ok(None), |other| self.numbered(&other));
+        };
         let numbered = fields.iter().filter_map(|field| {
             Some(Numbered {
                 number: field.number?,
@@ -155,8 +181,8 @@ impl Sources {
 
     fn package(&mut self, path: &str) -> Result<&Package> {
         if !self.packages.contains_key(path) {
-            let package =
-                Package::read(path).with_context(|| format!("{path} could not be read"))?;
+            let package = self.folder(path).and_then(|folder| Package::read(path, &folder));
+            let package = package.with_context(|| format!("{path} could not be read"))?;
             self.packages.insert(path.to_owned(), package);
         }
         Ok(&self.packages[path])
@@ -164,9 +190,9 @@ impl Sources {
 }
 
 impl Package {
-    fn read(path: &str) -> Result<Self> {
+    fn read(path: &str, folder: &Path) -> Result<Self> {
         let mut package = Self::default();
-        for file in files(&folder(path)?)? {
+        for file in files(folder)? {
             package.add(path, &fs::read_to_string(&file)?);
         }
         Ok(package)
@@ -296,13 +322,36 @@ fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the folder of a package of one of Kubernetes' modules, as in `k8s.io/api/core/v1`.
-pub(super) fn folder(path: &str) -> Result<PathBuf> {
-    let mut parts = path.splitn(3, '/');
-    let (Some(host), Some(module), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        bail!("it is not in a module of Kubernetes");
-    };
-    Ok(PathBuf::from(list(&format!("{host}/{module}"), "{{.Dir}}")?).join(rest))
+impl Modules {
+    /// Returns the folder of a package.
+    fn folder(self, path: &str) -> Result<PathBuf> {
+        let mut parts = path.splitn(3, '/');
+        let (Some(host), Some(module), rest) = (parts.next(), parts.next(), parts.next()) else {
+            bail!("it is not in a module of Kubernetes");
+        };
+        let folder = self.module(&format!("{host}/{module}"))?;
+        Ok(rest.map_or_else(|| folder.clone(), |rest| folder.join(rest)))
+    }
+
+    fn module(self, module: &str) -> Result<PathBuf> {
+        match self {
+            Self::ControlPlane => Ok(list(module, "{{.Dir}}")?.into()),
+            Self::Version(version) => {
+                let mut go = Command::new("go");
+                go.args(["mod", "download", "-json", &format!("{module}@{version}")]);
+                let found: Value = serde_json::from_str(&output_of(&mut go)?)?;
+                Ok(found["Dir"].as_str().context("Go names no folder")?.into())
+            }
+        }
+    }
+}
+
+/// Returns the release that the control plane is built from, as in `v1.36.3`.
+///
+/// # Errors
+/// If Go cannot be run.
+pub(super) fn release() -> Result<String> {
+    list("k8s.io/kubernetes", "{{.Version}}")
 }
 
 /// Runs `go list` for a module with a format.
@@ -343,7 +392,7 @@ type VolumeSource struct {
         let mut package = Package::default();
         package.add("x/v1", FILE);
         Sources {
-            release: "v1".to_owned(),
+            modules: Modules::ControlPlane,
             packages: BTreeMap::from([("x/v1".to_owned(), package)]),
         }
     }

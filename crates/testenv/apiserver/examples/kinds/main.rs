@@ -7,8 +7,8 @@
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
 //! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
-//! `src/protobuf/messages.txt` has the protobuf form of the same kinds ([`messages`]). It needs no
-//! cluster and is compared on every run.
+//! The table of `windlass-protobuf` has the protobuf form of all built-in kinds ([`messages`]). It
+//! needs no cluster and is compared on every run: `cargo xtask record messages` writes it.
 //!
 //! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run `cargo run -p
 //! windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`, the
@@ -30,7 +30,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use serde_json::Value;
 
-use golang::Sources;
+use golang::{Modules, Sources};
 use openapi::Shapes;
 use schemas::Schemas;
 
@@ -41,7 +41,11 @@ const SHAPES: &str = "src/kinds/shape/shapes.txt";
 const SCHEMAS: &str = "src/openapi/schemas.txt";
 
 /// The file with the messages of protobuf.
-const MESSAGES: &str = "src/protobuf/messages.txt";
+const MESSAGES: &str = "../../support/protobuf/src/messages.txt";
+
+/// The version of Kubernetes' modules that the messages are from: the newest release that
+/// k8s-openapi has types for.
+const MESSAGES_VERSION: &str = "v0.37.2";
 
 /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
 #[derive(Debug, Parser)]
@@ -59,9 +63,7 @@ fn main() -> Result<()> {
     if let Some(kubeconfig) = &options.kubeconfig {
         options.settle_from(&Cluster { kubeconfig })?;
     }
-    let shapes = read(SHAPES)?;
-    let kinds = shapes.lines().filter_map(kind_and_type).collect();
-    let messages = messages::table(&mut Sources::open()?, &kinds)?;
+    let messages = messages::table(&mut Sources::new(Modules::Version(MESSAGES_VERSION)))?;
     options.settle(MESSAGES, &(comments(&read(MESSAGES)?) + &messages))
 }
 
@@ -109,13 +111,13 @@ impl Options {
     /// Writes or compares the files that need a cluster.
     fn settle_from(&self, cluster: &Cluster<'_>) -> Result<()> {
         let old = read(SHAPES)?;
-        let sources = Sources::open()?;
+        let sources = Sources::new(Modules::ControlPlane);
+        let of_sources = golang::release()?;
         let version = cluster.get("/version")?;
         let release = version["gitVersion"].as_str().unwrap_or_default();
         ensure!(
-            release == sources.release(),
-            "the cluster has release {release}, but the sources have {}",
-            sources.release()
+            release == of_sources,
+            "the cluster has release {release}, but the sources have {of_sources}",
         );
         let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
         let documents = cluster.documents(&kinds)?;
@@ -182,12 +184,6 @@ fn output_of(command: &mut Command) -> Result<String> {
 fn kind(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("kind ")?.split(' ');
     Some((words.next()?, words.next()?))
-}
-
-/// Returns the version, kind and type of a line that names a kind.
-fn kind_and_type(line: &str) -> Option<(&str, &str, &str)> {
-    let (version, kind) = kind(line)?;
-    Some((version, kind, line.split(' ').nth(3)?))
 }
 
 #[cfg(test)]

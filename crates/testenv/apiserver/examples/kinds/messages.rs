@@ -10,10 +10,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::golang::{self, Numbered, Omitted, Sources};
+use super::golang::{Numbered, Omitted, Sources};
 
 /// Types that are not structs in JSON, but texts, numbers, or any value. Their fields have no names
 /// in JSON.
@@ -30,25 +31,34 @@ const SPECIAL: [&str; 10] = [
     "apiextensions.v1.JSONSchemaPropsOrStringArray",
 ];
 
-/// The parts of requests and answers besides the kinds of `shapes.txt` and their lists.
-const OTHERS: [(&str, &str, &str); 13] = [
-    ("authentication.k8s.io/v1", "TokenRequest", "k8s.io.api.authentication.v1"),
-    ("autoscaling/v1", "Scale", "k8s.io.api.autoscaling.v1"),
-    ("meta.k8s.io/v1", "PartialObjectMetadata", META),
-    ("meta.k8s.io/v1", "PartialObjectMetadataList", META),
-    ("policy/v1", "Eviction", "k8s.io.api.policy.v1"),
-    ("v1", "APIGroup", META),
-    ("v1", "APIGroupList", META),
-    ("v1", "APIResourceList", META),
-    ("v1", "APIVersions", META),
-    ("v1", "Binding", "k8s.io.api.core.v1"),
-    ("v1", "DeleteOptions", META),
-    ("v1", "Status", META),
-    ("v1", "WatchEvent", META),
+/// The folders whose folders are groups, with the folder of a version in each, as in
+/// `k8s.io/api/apps/v1`.
+const GROUPS: [&str; 3] =
+    ["k8s.io/api", "k8s.io/apiextensions-apiserver/pkg/apis", "k8s.io/kube-aggregator/pkg/apis"];
+
+/// The kinds of [`META`] in each version; its other kinds are options, which are sent in queries.
+const META_KINDS: [(&str, &[&str]); 2] = [
+    ("meta.k8s.io/v1", &["PartialObjectMetadata", "PartialObjectMetadataList"]),
+    (
+        "v1",
+        &[
+            "APIGroup",
+            "APIGroupList",
+            "APIResourceList",
+            "APIVersions",
+            "DeleteOptions",
+            "Status",
+            "WatchEvent",
+        ],
+    ),
 ];
 
 /// The package of the types that all groups share.
-const META: &str = "k8s.io.apimachinery.pkg.apis.meta.v1";
+const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
+
+/// The oldest minor version of a server that tests run on: kinds that it no longer serves are left
+/// out.
+const OLDEST_MINOR: u32 = 33;
 
 /// A field of a `.proto` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +70,7 @@ struct Field {
 }
 
 /// The messages of the packages read so far, by their full names.
-pub(super) struct Messages<'a> {
+struct Messages<'a> {
     sources: &'a mut Sources,
     packages: BTreeSet<String>,
     known: BTreeMap<String, Vec<Field>>,
@@ -68,11 +78,12 @@ pub(super) struct Messages<'a> {
     reached: BTreeSet<String>,
 }
 
-/// Returns the text of the table. `kinds` are the version, kind and type of the built-in kinds.
+/// Returns the text of the table, of all built-in kinds and what they refer to.
 ///
 /// # Errors
 /// If a source cannot be read or parsed.
-pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>) -> Result<String> {
+pub(super) fn table(sources: &mut Sources) -> Result<String> {
+    let kinds = kinds(sources)?;
     let mut messages = Messages {
         sources,
         packages: BTreeSet::new(),
@@ -80,51 +91,125 @@ pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>)
         waiting: BTreeSet::new(),
         reached: BTreeSet::new(),
     };
-    let mut roots: BTreeMap<(String, String), String> = BTreeMap::new();
-    for (version, kind, name) in kinds {
-        let (package, _) = name.rsplit_once('.').context("a type has a package")?;
-        let package = match package {
-            "apiextensions.v1" => {
-                "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1".to_owned()
-            }
-            package => format!("k8s.io.api.{package}"),
-        };
-        for kind in [(*kind).to_owned(), format!("{kind}List")] {
-            let full = format!("{package}.{kind}");
-            messages.read(&package)?;
-            // Reviews have no lists.
-            if messages.known.contains_key(&full) {
-                roots.insert(((*version).to_owned(), kind), full);
-            }
+    // The versions of messages that are kinds, by the name in the table.
+    let mut versions: BTreeMap<String, String> = BTreeMap::new();
+    for (full, version) in kinds {
+        let (package, _) = full.rsplit_once('.').context("a kind has a package")?;
+        messages.read(package)?;
+        // A kind that is never sent has no message.
+        if messages.known.contains_key(&full) {
+            versions.insert(short(&full), version);
+            messages.reach(&full)?;
         }
     }
-    for (version, kind, package) in OTHERS {
-        roots.insert((version.to_owned(), kind.to_owned()), format!("{package}.{kind}"));
-    }
     let mut text = String::new();
-    for ((version, kind), full) in roots {
-        writeln!(text, "kind {version} {kind} {}", messages.reach(&full)?)?;
+    let mut open = String::new();
+    for (name, fields) in messages.finish()? {
+        let (package, kind) = name.rsplit_once('.').context("a message has a package")?;
+        if package != open {
+            writeln!(text, "package {package}")?;
+            package.clone_into(&mut open);
+        }
+        text.push_str(kind);
+        if let Some(version) = versions.get(&name) {
+            write!(text, " kind {version}")?;
+        }
+        let prefix = format!("{package}.");
+        for line in fields.lines() {
+            // A type of the same package is written without it.
+            let line = match line.split_once(&prefix) {
+                Some((start, kind)) if start.ends_with([' ', ']', '}', '*']) => {
+                    format!("{start}{kind}")
+                }
+                _ => line.to_owned(),
+            };
+            writeln!(text, "{line}")?;
+        }
     }
-    text.push_str(&messages.finish()?);
     Ok(text)
 }
 
+/// Returns the full names of the built-in kinds, with their versions, as in `apps/v1`.
+fn kinds(sources: &mut Sources) -> Result<BTreeMap<String, String>> {
+    let mut kinds = BTreeMap::new();
+    for module in GROUPS {
+        for group in folders(&sources.folder(module)?)? {
+            for version in folders(&sources.folder(&format!("{module}/{group}"))?)? {
+                let path = format!("{module}/{group}/{version}");
+                let folder = sources.folder(&path)?;
+                if !folder.join("generated.proto").exists() {
+                    continue;
+                }
+                let group = group_name(&fs::read_to_string(folder.join("register.go"))?)
+                    .with_context(|| format!("{path} names no group"))?;
+                let lifecycle = folder.join("zz_generated.prerelease-lifecycle.go");
+                let removed = removed(&fs::read_to_string(lifecycle).unwrap_or_default());
+                let version = if group.is_empty() { version } else { format!("{group}/{version}") };
+                for kind in sources.kinds(&path)? {
+                    if !removed.contains(&kind) {
+                        kinds.insert(full(&path, &kind), version.clone());
+                    }
+                }
+            }
+        }
+    }
+    for (version, names) in META_KINDS {
+        kinds.extend(names.iter().map(|kind| (full(META, kind), version.to_owned())));
+    }
+    Ok(kinds)
+}
+
+/// Returns the names of the folders in a folder, sorted.
+fn folders(folder: &Path) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Returns the group that a file `register.go` declares.
+fn group_name(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.contains("GroupName = \""))?;
+    line.split('"').nth(1).map(str::to_owned)
+}
+
+/// Returns the kinds that no supported release serves.
+fn removed(lifecycle: &str) -> BTreeSet<String> {
+    let mut lines = lifecycle.lines();
+    let mut removed = BTreeSet::new();
+    while let Some(line) = lines.next() {
+        let kind = line.strip_prefix("func (in *").and_then(|line| line.split_once(')'));
+        let Some((kind, rest)) = kind else { continue };
+        let minor = lines.next().and_then(|line| line.trim().strip_prefix("return 1, "));
+        let is_removed =
+            minor.and_then(|minor| minor.parse().ok()).is_some_and(|it: u32| it <= OLDEST_MINOR);
+        if rest.starts_with(" APILifecycleRemoved()") && is_removed {
+            removed.insert(kind.to_owned());
+        }
+    }
+    removed
+}
+
 impl Messages<'_> {
-    /// Returns the text of all messages that are referred to.
-    fn finish(mut self) -> Result<String> {
+    /// Returns the text of the fields of all messages that are referred to, by their names.
+    fn finish(mut self) -> Result<BTreeMap<String, String>> {
         let mut types = BTreeMap::new();
         while let Some(full) = self.waiting.pop_first() {
             let text = self.message(&full).with_context(|| format!("{full} is no message"))?;
             types.insert(short(&full), text);
         }
-        Ok(types.into_values().collect())
+        Ok(types)
     }
 
+    /// Returns what follows the name of a message in the table.
     fn message(&mut self, full: &str) -> Result<String> {
         let fields = self.known.get(full).cloned().context("it is in no file")?;
-        let mut text = short(full);
-        if SPECIAL.contains(&text.as_str()) {
-            text.push('\n');
+        let mut text = String::from("\n");
+        if SPECIAL.contains(&short(full).as_str()) {
             for field in fields {
                 text.push_str(&line(&nameless(&field), &self.shown(&field.kind)?)?);
             }
@@ -135,10 +220,8 @@ impl Messages<'_> {
             let [Field { number: 1, kind, .. }] = fields.as_slice() else {
                 bail!("Go has no such struct");
             };
-            writeln!(text, " list\n 1 Items items {}", self.shown(kind)?)?;
-            return Ok(text);
+            return Ok(format!(" list\n 1 items {}\n", self.shown(kind)?));
         };
-        text.push('\n');
         ensure!(fields.len() == in_go.len(), "Go has {} fields of {}", in_go.len(), fields.len());
         for field in fields {
             let found = in_go.iter().find(|found| found.number == field.number);
@@ -180,7 +263,7 @@ impl Messages<'_> {
         if !self.packages.insert(package.to_owned()) {
             return Ok(());
         }
-        let path = golang::folder(&go_path(package))?.join("generated.proto");
+        let path = self.sources.folder(&go_path(package))?.join("generated.proto");
         let text = fs::read_to_string(&path)
             .with_context(|| format!("{} could not be read", path.display()))?;
         self.known.extend(messages(package, &text)?);
@@ -205,16 +288,23 @@ fn nameless(field: &Field) -> Numbered {
 
 /// Returns the line of a field in the table.
 fn line(field: &Numbered, kind: &str) -> Result<String> {
-    let json = field.json.as_deref().unwrap_or(".");
-    let mut text = format!(" {} {} {json} {kind}", field.number, field.go_name);
     let is_message = kind.contains('.') && !kind.starts_with(['[', '{']);
-    if field.is_pointer {
-        text.push_str(" pointer");
-    } else if field.omitted == Omitted::Never || field.omitted == Omitted::Empty && is_message {
-        text.push_str(" always");
-    }
-    writeln!(text)?;
-    Ok(text)
+    let is_always = field.omitted == Omitted::Never
+        || field.omitted == Omitted::Empty && is_message && !field.is_pointer;
+    let name = match field.json.as_deref() {
+        None => format!(".{}", field.go_name),
+        Some(json) if capitalized(json) == field.go_name => json.to_owned(),
+        Some(json) => format!("{json}={}", field.go_name),
+    };
+    let always = if is_always { "!" } else { "" };
+    let pointer = if field.is_pointer { "*" } else { "" };
+    Ok(format!(" {} {name}{always} {pointer}{kind}\n", field.number))
+}
+
+fn capitalized(name: &str) -> String {
+    let mut name = name.to_owned();
+    name[..1].make_ascii_uppercase();
+    name
 }
 
 /// Parses the messages of one file.
@@ -273,6 +363,11 @@ fn short(full: &str) -> String {
 fn go_type(full: &str) -> Result<String> {
     let (package, name) = full.rsplit_once('.').context("it has no package")?;
     Ok(format!("{}.{name}", go_path(package)))
+}
+
+/// Returns `k8s.io.api.core.v1.PodSpec` for `k8s.io/api/core/v1` and `PodSpec`.
+fn full(path: &str, name: &str) -> String {
+    format!("{}.{name}", path.replace('/', ".").replace('-', "_"))
 }
 
 fn go_path(package: &str) -> String {

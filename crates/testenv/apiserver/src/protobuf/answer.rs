@@ -10,10 +10,10 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Map, Value};
+use windlass_protobuf::{Envelope, EventType, WatchEvent};
 
-use super::wire::put_bytes;
-use super::{MEDIA_TYPE, envelope};
-use crate::accept::ProtobufAlone;
+use super::{MEDIA_TYPE, write};
+use crate::accept::ProtobufOnly;
 use crate::body::{self, Body, BodyError};
 use crate::failure::Failure;
 use crate::reply;
@@ -25,12 +25,12 @@ const STREAM_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 /// message, are returned unchanged. `watched` is the resource of a watch.
 pub(crate) fn into_protobuf(
     response: Response<Body>,
-    taken: ProtobufAlone,
+    taken: ProtobufOnly,
     watched: Option<String>,
 ) -> Response<Body> {
     let is_json =
         response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json");
-    let is_taken = taken == ProtobufAlone::Everything || response.status().is_success();
+    let is_taken = taken == ProtobufOnly::Everything || response.status().is_success();
     if !is_json || !is_taken {
         return response;
     }
@@ -45,7 +45,7 @@ pub(crate) fn into_protobuf(
         Ok(text) => text.to_bytes(),
         Err(error) => return Response::from_parts(parts, broken(error)),
     };
-    match object(&text).as_ref().and_then(envelope::write) {
+    match object(&text).as_ref().and_then(write) {
         Some(Ok(bytes)) => {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
             Response::from_parts(parts, body::whole(bytes))
@@ -87,13 +87,13 @@ fn frames(lines: &[u8], resource: &str) -> (Bytes, bool) {
     let mut out = Vec::with_capacity(lines.len());
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let event = object(line).unwrap_or_default();
-        if let Err(why) = put_event(&event, &mut out) {
+        if let Err(why) = encode_event(&event, &mut out) {
             // Neither the object nor the error is logged: both may contain secrets.
             tracing::warn!(
                 "a watch of {resource} ends: {} cannot be encoded as protobuf",
                 key(&event)
             );
-            put_event(&error_event(&why), &mut out).expect("a Status must have a message");
+            encode_event(&error_event(&why), &mut out).expect("a Status must have a message");
             return (out.into(), false);
         }
     }
@@ -101,18 +101,14 @@ fn frames(lines: &[u8], resource: &str) -> (Bytes, bool) {
 }
 
 /// Writes a `WatchEvent`, which has no envelope of its own. On an error, nothing is written.
-fn put_event(event: &Map<String, Value>, out: &mut Vec<u8>) -> Result<(), String> {
+fn encode_event(event: &Map<String, Value>, out: &mut Vec<u8>) -> Result<(), String> {
     let object = event.get("object").and_then(Value::as_object).ok_or("it has no object")?;
-    let object = envelope::write(object).ok_or("its kind has no message")??;
+    let object = write(object).ok_or("its kind has no message")??;
     let event_type = event.get("type").and_then(Value::as_str).unwrap_or_default();
-    let mut raw = Vec::with_capacity(object.len() + 8);
-    put_bytes(&mut raw, 1, &object);
-    let mut written = Vec::with_capacity(raw.len() + 16);
-    put_bytes(&mut written, 1, event_type.as_bytes());
-    put_bytes(&mut written, 2, &raw);
-    let length = u32::try_from(written.len()).map_err(|_| "it is too long for a frame")?;
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&written);
+    let event_type = EventType::named(event_type).ok_or("it has no type")?;
+    let object = Envelope::read(&object).map_err(|error| error.to_string())?;
+    let frame = WatchEvent { event_type, object }.to_frame().map_err(|error| error.to_string())?;
+    out.extend_from_slice(&frame);
     Ok(())
 }
 
@@ -133,8 +129,8 @@ fn key(event: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_protobuf::split_frame;
 
-    use super::super::wire::Reader;
     use super::*;
 
     fn line(name: &str, immutable: &Value) -> String {
@@ -146,22 +142,12 @@ mod tests {
     }
 
     /// Returns the types and the objects of the events in some frames.
-    fn events(mut frames: &[u8]) -> Vec<(String, Value)> {
+    fn events(mut frames: &[u8]) -> Vec<(EventType, Value)> {
         let mut found = Vec::new();
-        while let Some((length, rest)) = frames.split_first_chunk::<4>() {
-            let (event, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+        while let Some((frame, rest)) = split_frame(frames).expect("no frame is long") {
+            let event = WatchEvent::read(frame).expect("an event");
+            found.push((event.event_type, event.object.decode().expect("an object")));
             frames = rest;
-            let mut reader = Reader::new(event);
-            let mut next = || {
-                reader.tag("WatchEvent").expect("a tag");
-                reader.bytes().expect("bytes").to_vec()
-            };
-            let (event_type, raw) = (next(), next());
-            let mut reader = Reader::new(&raw);
-            reader.tag("RawExtension").expect("a tag");
-            let object = reader.bytes().expect("bytes");
-            let object = envelope::read(object, &envelope::TypeMeta::default()).expect("an object");
-            found.push((String::from_utf8(event_type).expect("text"), object));
         }
         found
     }
@@ -174,17 +160,17 @@ mod tests {
         let response = Response::builder().header(CONTENT_TYPE, "application/json").body(content);
         let response = response.expect("a response");
         let watched = Some("configmaps".to_owned());
-        let answer = into_protobuf(response, ProtobufAlone::Everything, watched);
+        let answer = into_protobuf(response, ProtobufOnly::Everything, watched);
         let frames = answer.into_body().collect().await.expect("the end is a regular one");
         let events = events(&frames.to_bytes());
         let [(first, object), (last, status)] = events.as_slice() else {
             panic!("two events: {events:?}");
         };
-        assert_eq!((first.as_str(), &object["metadata"]["name"]), ("ADDED", &json!("a")));
-        assert_eq!((last.as_str(), &status["kind"]), ("ERROR", &json!("Status")));
+        assert_eq!((*first, &object["metadata"]["name"]), (EventType::Added, &json!("a")));
+        assert_eq!((*last, &status["kind"]), (EventType::Error, &json!("Status")));
         assert_eq!((&status["code"], &status["reason"]), (&json!(500), &json!("InternalError")));
         let message = status["message"].as_str().unwrap_or_default();
-        assert!(message.contains("ConfigMap.Immutable"), "{message}");
+        assert!(message.contains("immutable"), "{message}");
         assert!(!message.contains("secret"), "{message}");
     }
 

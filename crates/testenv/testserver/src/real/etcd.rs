@@ -1,5 +1,7 @@
 //! The part of etcd's own API that tests need: its JSON gateway, which needs no gRPC.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -39,6 +41,23 @@ impl ControlPlane {
         Ok(revision)
     }
 
+    /// Writes a value into etcd, past kube-apiserver and so without its checks: an object under its
+    /// key, as in `/registry/configmaps/default/a`. Dropped half-way, it may or may not be there.
+    ///
+    /// # Errors
+    /// If etcd does not answer.
+    pub async fn put_into_etcd(&self, key: &str, value: &[u8]) -> Result<(), Error> {
+        self.etcd_api().put(key, value).await
+    }
+
+    /// Deletes a key from etcd, past kube-apiserver. Dropped half-way, it may or may not be gone.
+    ///
+    /// # Errors
+    /// If etcd does not answer.
+    pub async fn delete_from_etcd(&self, key: &str) -> Result<(), Error> {
+        self.etcd_api().delete(key).await
+    }
+
     pub(super) fn etcd_api(&self) -> EtcdApi {
         EtcdApi { port: self.access.etcd_port }
     }
@@ -68,6 +87,17 @@ impl EtcdApi {
     async fn compact(self, revision: u64) -> Result<(), Error> {
         let body = json!({ "revision": revision.to_string(), "physical": true });
         self.post("/v3/kv/compaction", &body).await.map(drop)
+    }
+
+    async fn put(self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let body =
+            json!({"key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value)});
+        self.post("/v3/kv/put", &body).await.map(drop)
+    }
+
+    async fn delete(self, key: &str) -> Result<(), Error> {
+        let body = json!({"key": BASE64_STANDARD.encode(key)});
+        self.post("/v3/kv/deleterange", &body).await.map(drop)
     }
 
     async fn post(self, path: &'static str, body: &Value) -> Result<Value, Error> {

@@ -31,7 +31,7 @@ async fn conflicts_are_retried() {
     let id = faults.add(fail(409).verb("create").resource("secrets"));
     let error = certificates.ensure().await.expect_err("conflicts").to_string();
     assert!(error.contains("secrets/certificates in default was changed"), "{error}");
-    assert_eq!(faults.struck(id), 5);
+    assert_eq!(faults.times_applied(id), 5);
 }
 
 #[tokio::test(start_paused = true)]
