@@ -1,0 +1,2 @@
+//! Simulator.
+mod process;
