@@ -62,7 +62,8 @@ impl Call {
     }
 
     pub(crate) fn writes(&self) -> bool {
-        !matches!(self.verb, "get" | "list" | "watch")
+        let is_question = self.kind.ends_with("reviews.authorization.k8s.io");
+        !matches!(self.verb, "get" | "list" | "watch") && !is_question
     }
 
     /// Whether it is about what every operator writes by the way: events, and the Lease. Neither is

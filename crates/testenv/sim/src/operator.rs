@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass::manager::{Options, View};
 use windlass::reconciler::Cause;
+use windlass_environment::Environment;
 
 use crate::boundary::{Boundary, Sent};
 use crate::process::{Process, Time};
@@ -56,6 +57,7 @@ pub(crate) struct Running {
     boundary: Boundary,
     view: View,
     ended: Arc<Mutex<Option<Result<(), String>>>>,
+    environment: Environment,
     started: Time,
     epoch: Instant,
 }
@@ -65,13 +67,14 @@ impl Running {
         let process = Process::start(now);
         let boundary = Boundary::new(process.gate());
         let ended = Arc::new(Mutex::new(None));
-        let (view, epoch) = {
+        let (view, epoch, environment) = {
             let _entered = process.runtime().enter();
             let epoch = Instant::now();
+            let environment = Environment::new(move || wall_clock(now, epoch), handle.seed);
+            let entered = environment.enter();
             let (wire, result) = (boundary.clone(), Arc::clone(&ended));
             let manager = make(handle)
                 .without_logs()
-                .clock(move || wall_clock(now, epoch))
                 .connect(move |stack| Ok(stack.around(wire.clone(), NAMESPACE)));
             let view = manager.view();
             process.runtime().spawn(async move {
@@ -83,13 +86,20 @@ impl Running {
                 };
                 *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ran);
             });
-            (view, epoch)
+            drop(entered);
+            (view, epoch, environment)
         };
-        Self { process, boundary, view, ended, started: now, epoch }
+        Self { process, boundary, view, ended, environment, started: now, epoch }
     }
 
-    pub(crate) fn process(&self) -> &Process {
-        &self.process
+    /// Runs it until this time, or until it has sent something. Returns whether it has.
+    pub(crate) fn run(&self, until: Time) -> bool {
+        let _entered = self.environment.enter();
+        self.process.run(until)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.process.now()
     }
 
     pub(crate) fn take_sent(&self) -> Vec<Sent> {

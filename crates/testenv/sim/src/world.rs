@@ -36,6 +36,12 @@ const RESTART_AFTER: Time = 1_000;
 /// The same for one that has ended by itself: the first back-off of a kubelet.
 const BACK_OFF: Time = 10_000;
 
+/// How far a process may go ahead of the server, which sends only bookmarks meanwhile.
+const ALONE: Time = 2_000;
+
+/// How far a process may go ahead of others that have been idle for as long.
+const TOGETHER: Time = 128;
+
 /// An invariant of the user: an error says what is wrong.
 pub(crate) type Check = Rc<dyn Fn(&ClusterView<'_>) -> Result<(), String>>;
 
@@ -60,6 +66,8 @@ pub(crate) struct World {
     checks: Vec<(String, Check)>,
     revision: u64,
     step: usize,
+    /// How far the processes may go ahead at once.
+    window: Time,
     /// When the world last changed, or a process was started.
     last_change: Time,
 }
@@ -127,6 +135,7 @@ impl World {
             checks: Vec::new(),
             revision,
             step: 0,
+            window: 1,
             last_change: 0,
         }
     }
@@ -225,31 +234,37 @@ impl World {
 
     /// Runs everybody until the next event, or `deadline`, and lets one event happen.
     fn turn(&mut self, deadline: Time) {
-        let mut until = self.next_event().min(deadline);
-        let served = self.server.run(until);
-        let mut has_sent = !served.is_empty();
-        self.note_served(served);
+        let mut until = self.next_event().min(deadline).min(self.now + self.window);
+        let mut has_sent = false;
         for slot in 0..self.slots.len() {
             until = until.min(self.next_event());
             has_sent |= self.run_slot(slot, until);
         }
+        // Last, because it sends nothing by itself but bookmarks and ends of watches.
+        let served = self.server.run(until.min(self.next_event()));
+        has_sent |= !served.is_empty();
+        self.note_served(served);
         if has_sent {
+            self.window = 1;
             return;
         }
+        let is_alone = self.slots.len() == 1;
+        self.window = if is_alone { ALONE } else { (2 * self.window).min(TOGETHER) };
         self.now = self.now.max(until);
         if let Some(first) = self.queue.first_entry()
             && first.key().0 <= self.now
         {
             let event = first.remove();
             self.happen(event);
+            self.window = 1;
         }
     }
 
     /// Runs one process. Returns whether it has sent something, or ended.
     fn run_slot(&mut self, index: usize, until: Time) -> bool {
         let Some(running) = &self.slots[index].running else { return false };
-        let has_sent = running.process().run(until);
-        let at = running.process().now().max(self.now);
+        let has_sent = running.run(until);
+        let at = running.now().max(self.now);
         let mut sent: Vec<(Call, Sent)> = Vec::new();
         if has_sent {
             sent.extend(running.take_sent().into_iter().map(|sent| (Call::of(&sent.request), sent)));
