@@ -33,8 +33,8 @@ impl Reconcile<Store> for StaleDeletion {
         let finalizers = |list: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": list}}));
         if read.metadata.deletion_timestamp.is_some() {
             remove(cx, VOLUME).await?;
-            let patched = stores(cx).patch("main", &PatchParams::default(), &finalizers(json!(null)));
-            return match patched.await {
+            let none = finalizers(json!(null));
+            return match stores(cx).patch("main", &PatchParams::default(), &none).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(Action::Done),
                 patched => Ok(patched.map(|_| Action::Done)?),
             };

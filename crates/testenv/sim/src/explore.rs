@@ -26,6 +26,7 @@ const CODES: [u16; 4] = [409, 429, 500, 503];
 pub struct Explore {
     crashes: bool,
     writes: bool,
+    past: bool,
     stale: bool,
     unseen: bool,
     down: bool,
@@ -41,6 +42,7 @@ impl Explore {
         Self {
             crashes: true,
             writes: true,
+            past: true,
             stale: true,
             unseen: true,
             down: true,
@@ -52,8 +54,9 @@ impl Explore {
 
     /// Nothing yet.
     pub fn nothing() -> Self {
-        let (crashes, writes, stale, unseen, down) = (false, false, false, false, false);
-        Self { crashes, writes, stale, unseen, down, random: 0, ..Self::all() }
+        let (crashes, writes, past, stale) = (false, false, false, false);
+        let (unseen, down, random) = (false, false, 0);
+        Self { crashes, writes, past, stale, unseen, down, random, ..Self::all() }
     }
 
     /// Adds crashes before and after each write.
@@ -64,6 +67,11 @@ impl Explore {
     /// Adds writes that fail, and answers that are lost.
     pub fn writes(self) -> Self {
         Self { writes: true, ..self }
+    }
+
+    /// Adds reads with `resourceVersion=0` that show the past.
+    pub fn past(self) -> Self {
+        Self { past: true, ..self }
     }
 
     /// Adds views that are stale, one kind at a time.
@@ -101,7 +109,6 @@ impl Explore {
     fn points(&self, reference: &Reference) -> Vec<Vec<Fault>> {
         let record = &reference.record;
         let writes = 0..record.writes.len();
-        let changes = record.changes.iter().enumerate();
         let mut explorations: Vec<Vec<Fault>> = Vec::new();
         if self.crashes {
             let at = |write| [Fault::CrashAfter { write }, Fault::CrashBefore { write }];
@@ -119,9 +126,19 @@ impl Explore {
             explorations.push(writes.flat_map(failures).collect());
         }
         // A view begins to be stale with a change of its kind: another change would be seen.
-        let seen = changes.filter(|(_, change)| record.watched.contains(&change.kind));
-        let seen: Vec<(usize, String)> =
-            seen.map(|(number, change)| (number, change.kind.clone())).collect();
+        let changes_of = |kinds: &BTreeSet<String>| -> Vec<(usize, String)> {
+            let changes = record.changes.iter().map(|change| change.kind.clone()).enumerate();
+            changes.filter(|(_, kind)| kinds.contains(kind)).collect()
+        };
+        let (seen, read) = (changes_of(&record.watched), changes_of(&record.read_past));
+        if self.past {
+            for until in [Until::Steps(1), Until::After(STALE_FOR)] {
+                let of = |(change, kind): &(usize, String)| {
+                    Fault::Past { kind: kind.clone(), change: *change, until }
+                };
+                explorations.push(read.iter().map(of).collect());
+            }
+        }
         if self.stale {
             for until in [Until::Steps(1), Until::After(STALE_FOR)] {
                 let of = |(change, kind): &(usize, String)| {
@@ -190,6 +207,7 @@ pub(crate) fn search(simulation: &Simulation) -> Report {
         Err((plan, finding)) => return failed(simulation, &plan, &finding, None, coverage),
     };
     coverage.differs = reference.differs.iter().cloned().collect();
+    coverage.diverges = divergence(simulation, &plan);
     if let Ok(replay) = std::env::var(REPLAY) {
         let plan = replay.parse::<Plan>().unwrap_or_else(|error| panic!("{REPLAY}: {error}"));
         return replayed(simulation, &plan, &reference, coverage);
@@ -204,6 +222,16 @@ pub(crate) fn search(simulation: &Simulation) -> Report {
         }
     }
     Report::new(coverage, None)
+}
+
+/// Returns the first place at which two runs of the same plan differ.
+fn divergence(simulation: &Simulation, plan: &Plan) -> Option<(String, String)> {
+    let story = || simulation.run(plan, true).record.story();
+    let (one, two) = (story(), story());
+    let length = one.len().max(two.len());
+    let end = || "(the end)".to_owned();
+    let line = |story: &[String], index| story.get(index).cloned().unwrap_or_else(end);
+    (0..length).map(|index| (line(&one, index), line(&two, index))).find(|(one, two)| one != two)
 }
 
 /// Leaves out the faults without which the same is found.

@@ -7,6 +7,7 @@
 //! | 409 | somebody else wrote the object in between |
 //! | 429, 500, 503 | an API server is overloaded, waits for etcd, or starts |
 //! | stale watch | the watch cache of an API server lags behind etcd |
+//! | reads from the past | a read with `resourceVersion=0` reaches such an API server, a watch another |
 //! | unseen changes | an API server cannot serve a watch for a while, and its history is compacted |
 //! | down | the process is not there while others go on |
 //!
@@ -49,6 +50,15 @@ pub enum Fault {
         /// The first change that is not seen.
         change: usize,
         /// When they arrive.
+        until: Until,
+    },
+    /// Reads of a kind with `resourceVersion=0` show what was before this change.
+    Past {
+        /// The kind: `configmaps`, `deployments.apps`.
+        kind: String,
+        /// The first change that is not seen.
+        change: usize,
+        /// When it is.
         until: Until,
     },
     /// The watches of a kind are cut at this change, before it was seen, and cannot be opened again
@@ -100,6 +110,7 @@ impl Fault {
             Self::CrashBefore { .. } | Self::CrashAfter { .. } => "crash",
             Self::Write { .. } => "failed and lost writes",
             Self::Stale { .. } => "stale view",
+            Self::Past { .. } => "reads from the past",
             Self::Unseen { .. } => "unobserved changes",
             Self::Down { .. } => "downtime",
         }
@@ -115,6 +126,7 @@ impl fmt::Display for Fault {
             Self::Write { write, failure: Failure::NotSent } => write!(f, "unsent@{write}"),
             Self::Write { write, failure: Failure::Refused(code) } => write!(f, "{code}@{write}"),
             Self::Stale { kind, change, until } => write!(f, "stale@{change}:{kind}:{until}"),
+            Self::Past { kind, change, until } => write!(f, "past@{change}:{kind}:{until}"),
             Self::Unseen { kind, change, until } => write!(f, "unseen@{change}:{kind}:{until}"),
             Self::Down { change, until } => write!(f, "down@{change}::{until}"),
         }
@@ -159,6 +171,7 @@ impl FromStr for Fault {
             "lost" => write(Failure::AnswerLost),
             "unsent" => write(Failure::NotSent),
             "stale" => Self::Stale { kind, change: number, until: until()? },
+            "past" => Self::Past { kind, change: number, until: until()? },
             "unseen" => Self::Unseen { kind, change: number, until: until()? },
             "down" => Self::Down { change: number, until: until()? },
             code => write(Failure::Refused(code.parse().map_err(|_| wrong())?)),
@@ -181,6 +194,7 @@ mod tests {
             Fault::Write { write: 3, failure: Failure::NotSent },
             Fault::Write { write: 3, failure: Failure::Refused(503) },
             Fault::Stale { kind: kind(), change: 4, until: Until::After(12_000) },
+            Fault::Past { kind: kind(), change: 4, until },
             Fault::Unseen { kind: kind(), change: 4, until },
             Fault::Down { change: 4, until },
         ];

@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) changes: Vec<Change>,
     /// The kinds that the operator watches.
     pub(crate) watched: BTreeSet<String>,
+    /// The kinds of which it reads what may come from the past.
+    pub(crate) read_past: BTreeSet<String>,
     /// How many objects of each kind the operator created and deleted.
     pub(crate) created: BTreeMap<String, usize>,
     pub(crate) deleted: BTreeMap<String, usize>,
@@ -70,6 +72,12 @@ impl Record {
     pub(crate) fn note_watched(&mut self, kind: &str) {
         if !is_background(kind) && !self.watched.contains(kind) {
             self.watched.insert(kind.to_owned());
+        }
+    }
+
+    pub(crate) fn note_read_past(&mut self, kind: &str) {
+        if !self.read_past.contains(kind) {
+            self.read_past.insert(kind.to_owned());
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Coverage {
     simulated: Time,
     /// What differs among runs without faults, and so is not judged.
     pub(crate) differs: Vec<(String, String)>,
+    /// Where two runs of one seed differ.
+    pub(crate) diverges: Option<(String, String)>,
 }
 
 impl Coverage {
@@ -78,6 +80,13 @@ impl Report {
         self.failed.as_ref().map(|failed| failed.plan.to_string())
     }
 
+    /// Where two runs of one seed differ: the operator depends on more than its clock, its seed and
+    /// its requests. `None` if they do not.
+    pub fn divergence(&self) -> Option<(&str, &str)> {
+        let (one, two) = self.coverage.diverges.as_ref()?;
+        Some((one, two))
+    }
+
     /// How many runs there were.
     pub fn runs(&self) -> usize {
         self.coverage.runs.values().map(|(runs, _)| runs).sum()
@@ -102,8 +111,7 @@ impl fmt::Display for Failed {
         if !self.is_same {
             writeln!(
                 f,
-                "The same run again went another way: something in the operator depends on more \
-                 than its clock, its seed and its requests (wall clock, hash order, threads)."
+                "The same run again went another way: see below where two runs of one seed differ."
             )?;
         }
         writeln!(f, "\nThe story:")?;
@@ -130,6 +138,13 @@ impl fmt::Display for Coverage {
         writeln!(f, "{runs} runs, {} s of simulated time", self.simulated / 1_000)?;
         for (name, (runs, struck)) in &self.runs {
             writeln!(f, "  {name:<24} {runs:>5} runs, {struck} met all their faults")?;
+        }
+        if let Some((one, two)) = &self.diverges {
+            writeln!(
+                f,
+                "Two runs of one seed differ: the operator depends on more than its clock, its \
+                 seed and its requests (wall clock, hash order, threads). First at:\n  {one}\n  {two}"
+            )?;
         }
         if !self.differs.is_empty() {
             writeln!(f, "not judged, because it differs without faults, too:")?;

@@ -6,6 +6,7 @@ use http::Method;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource as _;
 use windlass::manager::Manager;
+use windlass_apiserver::ApiServer;
 
 use crate::explore::Explore;
 use crate::fault::Fault;
@@ -13,6 +14,7 @@ use crate::operator::ProcessHandle;
 use crate::process::Time;
 use crate::record::Record;
 use crate::report::Report;
+use crate::server::Server;
 use crate::state::{self, State};
 use crate::view::{ClusterView, User};
 use crate::world::{Check, MakeOperator, World};
@@ -36,6 +38,7 @@ pub struct Simulation {
     pub(crate) make: MakeOperator,
     others: Vec<(String, MakeOperator)>,
     definitions: Vec<CustomResourceDefinition>,
+    prepare: Vec<Rc<dyn Fn(&ApiServer)>>,
     pub(crate) steps: Vec<Step>,
     checks: Vec<(String, Check)>,
     pub(crate) ignored: Vec<String>,
@@ -77,6 +80,7 @@ impl Simulation {
             make: Rc::new(operator),
             others: Vec::new(),
             definitions: Vec::new(),
+            prepare: Vec::new(),
             steps: Vec::new(),
             checks: Vec::new(),
             ignored: Vec::new(),
@@ -88,6 +92,13 @@ impl Simulation {
     /// Installs a definition before the operator starts.
     pub fn install(mut self, definition: CustomResourceDefinition) -> Self {
         self.definitions.push(definition);
+        self
+    }
+
+    /// Changes the API server before the operator starts: for webhooks that it calls in this
+    /// process, say.
+    pub fn prepare(mut self, prepare: impl Fn(&ApiServer) + 'static) -> Self {
+        self.prepare.push(Rc::new(prepare));
         self
     }
 
@@ -173,9 +184,10 @@ impl Simulation {
         for (name, check) in &self.checks {
             world.add_check(name, check);
         }
-        for definition in &self.definitions {
-            install(&mut world, definition);
-        }
+        world.prepare(|server| {
+            self.definitions.iter().for_each(|definition| install(server, definition));
+            self.prepare.iter().for_each(|prepare| prepare(server.api()));
+        });
         world.add_process("the operator", &self.make);
         for (name, make) in &self.others {
             world.add_process(name, make);
@@ -225,11 +237,11 @@ impl Simulation {
     }
 }
 
-fn install(world: &mut World, definition: &CustomResourceDefinition) {
+fn install(server: &Server, definition: &CustomResourceDefinition) {
     let mut body = serde_json::to_value(definition).expect("a definition must encode");
     body["apiVersion"] = "apiextensions.k8s.io/v1".into();
     body["kind"] = "CustomResourceDefinition".into();
     let uri = CustomResourceDefinition::url_path(&(), None);
-    let made = User::new(world).send(Method::POST, &uri, "application/json", &body);
+    let made = server.ask_json(Method::POST, &uri, "application/json", &body);
     assert!(made.is_ok(), "the definition is refused: {}", made.expect_err("it is refused"));
 }

@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 use crate::call::{Call, query_of};
 use crate::server::Server;
 
+/// Whether a server may answer this from the past.
+pub(crate) fn may_be_stale(call: &Call, request: &Request<Bytes>) -> bool {
+    matches!(call.verb, "get" | "list") && query_of(request, "resourceVersion") == Some("0")
+}
+
 /// Answers a read as a server does that still shows this revision. `None` if the read must be
 /// consistent.
 pub(crate) fn stale_read(
@@ -16,7 +21,7 @@ pub(crate) fn stale_read(
     request: &Request<Bytes>,
     revision: u64,
 ) -> Option<Response<Bytes>> {
-    if !matches!(call.verb, "get" | "list") || query_of(request, "resourceVersion") != Some("0") {
+    if !may_be_stale(call, request) {
         return None;
     }
     let past = format!("resourceVersion={revision}&resourceVersionMatch=Exact");

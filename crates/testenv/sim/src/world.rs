@@ -30,6 +30,9 @@ use crate::server::{Served, Server};
 use crate::stale::stale_read;
 use crate::view::ClusterView;
 
+/// How many changes one step may cause.
+const CHANGES_MAX: usize = 1_000;
+
 /// How long it takes until a process that has crashed runs again.
 const RESTART_AFTER: Time = 1_000;
 
@@ -140,6 +143,12 @@ impl World {
         }
     }
 
+    /// Changes the server before anything runs.
+    pub(crate) fn prepare(&mut self, prepare: impl FnOnce(&Server)) {
+        prepare(&self.server);
+        self.revision = self.server.api().revision();
+    }
+
     pub(crate) fn add_check(&mut self, name: &str, check: &Check) {
         self.checks.push((name.to_owned(), Rc::clone(check)));
     }
@@ -168,8 +177,13 @@ impl World {
     /// Lets time pass until nothing has changed for `quiet` milliseconds and no process has
     /// anything to do. An error says what is not at rest after `limit`.
     pub(crate) fn settle(&mut self, quiet: Time, limit: Time) -> Result<(), String> {
-        let end = self.now + limit;
+        let (end, before) = (self.now + limit, self.record.changes.len());
         loop {
+            if self.record.changes.len() - before > CHANGES_MAX {
+                let kind = self.record.changes.last().map(|change| change.kind.as_str());
+                let kind = kind.unwrap_or_default();
+                return Err(format!("{CHANGES_MAX} changes, and it goes on, now of {kind}"));
+            }
             let rest = self.last_change + quiet;
             self.turn(rest.max(self.now + 1_000).min(end));
             let lasts = |active: &Active| matches!(active.fault.until(), Some(Until::After(_)));
@@ -353,7 +367,10 @@ impl World {
                 self.record.tell(self.now, || format!("FAULT: {call} is refused: {cut}"));
                 return self.send_answer(id, Failure::Refused(503).answer());
             }
-            let shown = self.active.iter().find(|one| one.fault.is_stale_of(&call.kind));
+            if crate::stale::may_be_stale(&call, &request) {
+                self.record.note_read_past(&call.kind);
+            }
+            let shown = self.active.iter().find(|one| one.fault.shows_past_of(&call.kind));
             if let Some(revision) = shown.map(|active| active.revision)
                 && let Some(answer) = stale_read(&self.server, &call, &request, revision)
             {
@@ -666,18 +683,20 @@ impl Fault {
     /// The change at which it begins.
     fn change(&self) -> Option<usize> {
         match self {
-            Self::Stale { change, .. } | Self::Unseen { change, .. } | Self::Down { change, .. } => {
-                Some(*change)
-            }
+            Self::Stale { change, .. }
+            | Self::Past { change, .. }
+            | Self::Unseen { change, .. }
+            | Self::Down { change, .. } => Some(*change),
             _ => None,
         }
     }
 
     fn until(&self) -> Option<Until> {
         match self {
-            Self::Stale { until, .. } | Self::Unseen { until, .. } | Self::Down { until, .. } => {
-                Some(*until)
-            }
+            Self::Stale { until, .. }
+            | Self::Past { until, .. }
+            | Self::Unseen { until, .. }
+            | Self::Down { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -686,9 +705,15 @@ impl Fault {
         matches!(self, Self::Stale { kind, .. } if kind == of)
     }
 
+    /// Whether reads that may come from the past do so.
+    fn shows_past_of(&self, of: &str) -> bool {
+        self.is_stale_of(of) || matches!(self, Self::Past { kind, .. } if kind == of)
+    }
+
     fn begins(&self) -> String {
         match self {
             Self::Stale { kind, .. } => format!("the operator's view of {kind} is stale"),
+            Self::Past { kind, .. } => format!("the operator reads {kind} from the past"),
             Self::Unseen { kind, .. } => format!("the operator cannot watch {kind}"),
             Self::Down { .. } => "the operator is down".to_owned(),
             other => other.to_string(),

@@ -11,6 +11,7 @@ fn operator_in_order_passes() {
     let report = simulation(Way::Apply).search();
     assert!(report.finding().is_none(), "{report}");
     assert!(report.runs() > 50, "{report}");
+    assert_eq!(report.divergence(), None);
 }
 
 #[test]
