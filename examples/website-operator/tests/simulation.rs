@@ -25,8 +25,8 @@ fn website_survives_faults() {
     })
     .step("create", |user| user.create(site("shop", "shop.example.com", 2)))
     .step("scale", |user| user.patch::<Website>("shop", json!({"spec": {"replicas": 3}})))
-    .step("move", |user| {
-        user.patch::<Website>("shop", json!({"spec": {"host": "new.example.com"}}));
+    .step("edit", |user| {
+        user.patch::<Website>("shop", json!({"spec": {"files": {"a.html": "A"}}}));
     })
     .step("delete", |user| user.delete::<Website>("shop"))
     .check();

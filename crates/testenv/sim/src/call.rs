@@ -13,21 +13,19 @@ pub(crate) struct Call {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) subresource: String,
+    /// The path of all objects of the kind.
+    pub(crate) collection: String,
 }
 
 impl Call {
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let (uri, method) = (request.uri(), request.method());
         let mut parts = uri.path().trim_matches('/').split('/');
-        let group = match parts.next() {
-            Some("api") => {
+        let (group, path) = match (parts.next(), parts.next(), parts.clone().next()) {
+            (Some("api"), Some(version), _) => ("", format!("/api/{version}")),
+            (Some("apis"), Some(group), Some(version)) => {
                 parts.next();
-                ""
-            }
-            Some("apis") => {
-                let group = parts.next().unwrap_or_default();
-                parts.next();
-                group
+                (group, format!("/apis/{group}/{version}"))
             }
             _ => return Self::other(uri.path()),
         };
@@ -53,17 +51,28 @@ impl Call {
         };
         let kind =
             if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") };
-        Self { verb, kind, namespace: namespace.to_owned(), name, subresource }
+        let (namespace, collection) = (namespace.to_owned(), format!("{path}/{plural}"));
+        Self { verb, kind, namespace, name, subresource, collection }
     }
 
     fn other(path: &str) -> Self {
         let empty = String::new;
-        Self { verb: "get", kind: empty(), namespace: empty(), name: path.to_owned(), subresource: empty() }
+        let (kind, namespace, name) = (empty(), empty(), path.to_owned());
+        Self { verb: "get", kind, namespace, name, subresource: empty(), collection: empty() }
     }
 
     pub(crate) fn writes(&self) -> bool {
-        let is_question = self.kind.ends_with("reviews.authorization.k8s.io");
-        !matches!(self.verb, "get" | "list" | "watch") && !is_question
+        !matches!(self.verb, "get" | "list" | "watch") && !self.is_question()
+    }
+
+    /// Whether it only asks whether something is allowed.
+    fn is_question(&self) -> bool {
+        self.kind.ends_with("reviews.authorization.k8s.io")
+    }
+
+    /// Whether it belongs into a story.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.is_background() && !self.is_question()
     }
 
     /// Whether it is about what every operator writes by the way: events, and the Lease. Neither is

@@ -32,9 +32,12 @@ impl ProcessHandle {
         Self { incarnation, seed }
     }
 
-    /// The options for the manager: nothing is served over HTTP, and the Lease is in `default`.
+    /// The options for the manager: nothing is served over HTTP, and no leader is elected, because
+    /// there is one replica. To simulate the election, too, set `leader_elect`: a process that
+    /// starts after a crash then waits until the Lease of the one before has expired.
     pub fn options(&self) -> Options {
         let mut options = Options::default().without_http();
+        options.leader_elect = false;
         options.leader_election_namespace = Some(NAMESPACE.to_owned());
         options
     }

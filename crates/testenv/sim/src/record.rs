@@ -13,7 +13,6 @@ use crate::process::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) kind: String,
-    pub(crate) step: usize,
 }
 
 /// The record of a run.
@@ -24,6 +23,8 @@ pub(crate) struct Record {
     /// The writes that the operator sent.
     pub(crate) writes: Vec<Call>,
     pub(crate) changes: Vec<Change>,
+    /// Every kind of which there may be objects, and the path of all of them.
+    pub(crate) kinds: BTreeMap<String, String>,
     /// The kinds that the operator watches.
     pub(crate) watched: BTreeSet<String>,
     /// The kinds of which it reads what may come from the past.
@@ -82,8 +83,10 @@ impl Record {
     }
 
     /// Returns the number of the change.
-    pub(crate) fn note_change(&mut self, _by: &str, call: &Call, step: usize) -> usize {
-        self.changes.push(Change { kind: call.kind.clone(), step });
+    pub(crate) fn note_change(&mut self, call: &Call) -> usize {
+        self.changes.push(Change { kind: call.kind.clone() });
+        let of_kind = || call.collection.clone();
+        self.kinds.entry(call.kind.clone()).or_insert_with(of_kind);
         self.changes.len() - 1
     }
 

@@ -131,9 +131,12 @@ impl Server {
     /// # Panics
     /// If the answer needs a webhook of a simulated process.
     pub(crate) fn ask(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let _entered = self.process.runtime().enter();
-        let answer = self.api.service().call(request.map(Full::new)).now_or_never();
-        let answer = answer.expect("the server must answer without waiting");
+        let answer = self.api.service().call(request.map(Full::new));
+        let asked = self.process.runtime().spawn(answer);
+        // What it sends on watches meanwhile waits until the server runs next.
+        self.process.run(self.process.now());
+        let answer = asked.now_or_never().expect("the server must answer without waiting");
+        let answer = answer.expect("the server must not panic");
         let response = answer.expect("the server must not break connections");
         let (head, body) = response.into_parts();
         let body = body.collect().now_or_never().expect("the answer must be there");

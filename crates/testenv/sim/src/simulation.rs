@@ -21,13 +21,10 @@ use crate::world::{Check, MakeOperator, World};
 
 /// For how long nothing may change until the world counts as at rest. It is longer than a Lease
 /// lasts, and than most operators wait until they look at something again.
-const QUIET: Time = 60_000;
-
-/// The same while a fault lasts that ends with a step.
-const QUIET_IN_FAULT: Time = 20_000;
+pub(crate) const QUIET: Time = 60_000;
 
 /// How long it may take until the world is at rest.
-const LIMIT: Time = 30 * 60_000;
+pub(crate) const LIMIT: Time = 30 * 60_000;
 
 /// The longest latency of lines of watches, in milliseconds.
 pub(crate) const LATENCY: Time = 25;
@@ -205,7 +202,8 @@ impl Simulation {
                 break;
             }
             let is_compared = !world.has_active_faults();
-            states.push(is_compared.then(|| state::read(&world.server)));
+            let read = || state::read(&world.server, &world.record.kinds);
+            states.push(is_compared.then(read));
         }
         world.note_all_runs();
         let (unused, took) = (world.unused_faults().len(), world.now());
@@ -214,18 +212,16 @@ impl Simulation {
 
     /// Waits until the world is at rest, and ends the faults that last until this step.
     fn settle(&self, world: &mut World, step: usize) -> Option<(usize, String)> {
-        let has_faults = world.has_active_faults();
-        let quiet = if has_faults { QUIET_IN_FAULT } else { self.quiet };
-        let settled = world.settle(quiet, LIMIT);
-        if !world.has_active_faults() {
-            return settled.err().map(|error| (step, error));
+        loop {
+            let settled = world.settle(self.quiet, LIMIT);
+            if !world.has_active_faults() {
+                return settled.err().map(|error| (step, error));
+            }
+            world.end_step(step == self.steps.len());
+            if world.has_active_faults() {
+                return None;
+            }
         }
-        // What is at rest while a fault lasts is not judged.
-        world.end_step(step == self.steps.len());
-        if world.has_active_faults() {
-            return None;
-        }
-        world.settle(self.quiet, LIMIT).err().map(|error| (step, error))
     }
 
     /// The names of the steps; the first is the start.

@@ -11,7 +11,6 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::call::is_background;
 use crate::server::Server;
 
 /// The objects of a cluster by role: `configmaps default/shop`.
@@ -52,10 +51,10 @@ struct Object {
     value: Value,
 }
 
-/// Reads the state of a server.
-pub(crate) fn read(server: &Server) -> State {
+/// Reads the objects of these kinds, each with the path of all of them.
+pub(crate) fn read(server: &Server, kinds: &BTreeMap<String, String>) -> State {
     let objects: Vec<Object> =
-        collections(server).iter().flat_map(|(kind, path)| list(server, kind, path)).collect();
+        kinds.iter().flat_map(|(kind, path)| list(server, kind, path)).collect();
     let roles = roles(&objects);
     let mut state = State::new();
     for object in objects {
@@ -71,33 +70,6 @@ pub(crate) fn read(server: &Server) -> State {
         same.sort_by_cached_key(ToString::to_string);
     }
     state
-}
-
-/// The collections that can be listed, by kind.
-fn collections(server: &Server) -> BTreeMap<String, String> {
-    let get = |uri: &str| server.ask_json(Method::GET, uri, "", &Value::Null).unwrap_or_default();
-    let groups = get("/apis");
-    let mut paths = vec![(String::new(), "/api/v1".to_owned())];
-    for group in groups["groups"].as_array().into_iter().flatten() {
-        let name = group["name"].as_str().unwrap_or_default();
-        let version = group["preferredVersion"]["groupVersion"].as_str().unwrap_or_default();
-        paths.push((format!(".{name}"), format!("/apis/{version}")));
-    }
-    let mut found = BTreeMap::new();
-    for (suffix, path) in paths {
-        for resource in get(&path)["resources"].as_array().into_iter().flatten() {
-            let plural = resource["name"].as_str().unwrap_or_default();
-            let kind = format!("{plural}{suffix}");
-            let verbs = resource["verbs"].as_array().into_iter().flatten();
-            let is_listed = verbs.filter_map(Value::as_str).any(|verb| verb == "list");
-            // What the server makes by itself of a definition is not the operator's.
-            let is_own = suffix != ".apiextensions.k8s.io" && suffix != ".apiregistration.k8s.io";
-            if is_listed && is_own && !plural.contains('/') && !is_background(&kind) {
-                found.insert(kind, format!("{path}/{plural}"));
-            }
-        }
-    }
-    found
 }
 
 fn list(server: &Server, kind: &str, path: &str) -> Vec<Object> {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::operator::NAMESPACE;
 use crate::server::{Refused, Server};
+use crate::simulation::{LIMIT, QUIET};
 use crate::world::World;
 
 /// The cluster at one moment. Reading it takes no time.
@@ -99,7 +100,14 @@ impl<'w> User<'w> {
     }
 
     fn expect(&mut self, method: Method, uri: &str, content_type: &str, body: &Value) {
-        if let Err(refused) = self.send(method.clone(), uri, content_type, body) {
+        let mut sent = self.send(method.clone(), uri, content_type, body);
+        if sent.is_err() && self.world.has_active_faults() {
+            // As people do: what is refused while something is wrong is tried again later.
+            self.world.end_step(true);
+            let _ = self.world.settle(QUIET, LIMIT);
+            sent = self.send(method.clone(), uri, content_type, body);
+        }
+        if let Err(refused) = sent {
             let now = self.world.now();
             let what = format!("the user's {method} {uri} is refused with {refused}");
             self.world.record.note_violation(now, what);

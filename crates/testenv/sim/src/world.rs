@@ -30,6 +30,12 @@ use crate::server::{Served, Server};
 use crate::stale::stale_read;
 use crate::view::ClusterView;
 
+/// For how long nothing may change while a fault lasts that ends with a step.
+const QUIET_IN_FAULT: Time = 20_000;
+
+/// How long a step waits for the world to be at rest while such a fault lasts.
+const IN_FAULT_MAX: Time = 120_000;
+
 /// How many changes one step may cause.
 const CHANGES_MAX: usize = 1_000;
 
@@ -113,6 +119,7 @@ enum Event {
 /// A fault that lasts.
 struct Active {
     fault: Fault,
+    since: Time,
     since_step: usize,
     /// The revision that a stale server shows.
     revision: u64,
@@ -176,6 +183,8 @@ impl World {
 
     /// Lets time pass until nothing has changed for `quiet` milliseconds and no process has
     /// anything to do. An error says what is not at rest after `limit`.
+    ///
+    /// While a fault lasts until a step is done, less is enough: the world may never be at rest.
     pub(crate) fn settle(&mut self, quiet: Time, limit: Time) -> Result<(), String> {
         let (end, before) = (self.now + limit, self.record.changes.len());
         loop {
@@ -184,17 +193,22 @@ impl World {
                 let kind = kind.unwrap_or_default();
                 return Err(format!("{CHANGES_MAX} changes, and it goes on, now of {kind}"));
             }
-            let rest = self.last_change + quiet;
-            self.turn(rest.max(self.now + 1_000).min(end));
-            let lasts = |active: &Active| matches!(active.fault.until(), Some(Until::After(_)));
-            let is_quiet = self.now >= self.last_change + quiet && !self.active.iter().any(lasts);
-            if is_quiet && self.obstacle().is_none() {
+            let until = |active: &Active| active.fault.until();
+            let in_step = |one: &&Active| matches!(until(one), Some(Until::Steps(_)));
+            let since = self.active.iter().filter(in_step).map(|active| active.since).min();
+            let quiet = if since.is_some() { quiet.min(QUIET_IN_FAULT) } else { quiet };
+            let is_quiet = self.now >= self.last_change + quiet
+                && !self.active.iter().any(|one| matches!(until(one), Some(Until::After(_))));
+            let is_over = since.is_some_and(|since| self.now >= since + IN_FAULT_MAX);
+            if is_over || is_quiet && self.obstacle().is_none() {
                 return Ok(());
             }
             if self.now >= end {
-                let obstacle = self.obstacle().unwrap_or_else(|| "it changes all the time".to_owned());
-                return Err(obstacle);
+                let obstacle = self.obstacle();
+                return Err(obstacle.unwrap_or_else(|| "it changes all the time".to_owned()));
             }
+            let rest = self.last_change + quiet;
+            self.turn(rest.max(self.now + 1_000).min(end));
         }
     }
 
@@ -221,7 +235,7 @@ impl World {
         let call = Call::of(&request);
         let answer = self.server.ask(request);
         self.record.tell(self.now, || format!("{by}: {call} → {}", answer.status().as_u16()));
-        self.note_change(by, &call);
+        self.note_change(&call);
         answer
     }
 
@@ -385,11 +399,11 @@ impl World {
             _ => None,
         });
         let by = self.slots[slot].name.clone();
-        self.record.tell(self.now, || {
+        self.tell_call(&call, || {
             let code = code.map_or_else(|| "no answer yet".to_owned(), |code| code.as_u16().to_string());
             format!("{by}: {call} → {code}")
         });
-        let has_changed = self.note_change(&by, &call);
+        let has_changed = self.note_change(&call);
         if slot == 0 && has_changed {
             self.record.note_effect(&call, code);
         }
@@ -403,6 +417,12 @@ impl World {
         {
             self.record.tell(self.now, || format!("FAULT: crash after the write: {call}"));
             self.crash(slot, RESTART_AFTER);
+        }
+    }
+
+    fn tell_call(&mut self, call: &Call, what: impl FnOnce() -> String) {
+        if call.is_told() {
+            self.record.tell(self.now, what);
         }
     }
 
@@ -501,7 +521,7 @@ impl World {
 
     /// Looks whether a request has changed something. If so, the invariants are checked, and the
     /// faults of this change strike.
-    fn note_change(&mut self, by: &str, call: &Call) -> bool {
+    fn note_change(&mut self, call: &Call) -> bool {
         let revision = self.server.api().revision();
         if revision == self.revision {
             return false;
@@ -511,7 +531,7 @@ impl World {
             return true;
         }
         self.last_change = self.now;
-        let change = self.record.note_change(by, call, self.step);
+        let change = self.record.note_change(call);
         self.check();
         while let Some(index) = self.faults.iter().position(|fault| fault.change() == Some(change)) {
             let fault = self.faults.remove(index);
@@ -625,7 +645,12 @@ impl World {
         if let Some(Until::After(time)) = fault.until() {
             self.push(self.now + time, 0, Event::Release { fault: fault.clone() });
         }
-        self.active.push(Active { fault: fault.clone(), since_step: self.step, revision });
+        self.active.push(Active {
+            fault: fault.clone(),
+            since: self.now,
+            since_step: self.step,
+            revision,
+        });
         match &fault {
             Fault::Down { .. } => self.crash(0, RESTART_AFTER),
             Fault::Unseen { kind, .. } => self.cut(kind),

@@ -3,7 +3,7 @@
 
 mod pages;
 
-use pages::{Page, Pages, Way, page, simulation};
+use pages::{Page, Way, simulation};
 use windlass_sim::{Explore, Finding};
 
 #[test]
@@ -68,5 +68,4 @@ fn replay_line_shows_the_same_again() {
     let report = simulation(Way::StatusFirst).explore(Explore::nothing().crashes()).search();
     let replay = report.replay().expect("something was found");
     assert_eq!(simulation(Way::StatusFirst).story(&replay), report.story());
-    let _ = (page("x", "y"), Pages(Way::Apply));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{CustomResource, CustomResourceExt as _, Resource as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub(crate) struct PageStatus {
 pub(crate) enum Way {
     /// In order: server-side apply of an owned object.
     Apply,
-    /// Creates the child with a generated name, unless the server lists one.
+    /// Creates the child with a generated name, and remembers it in an annotation.
     GenerateName,
     /// Writes into the status that the child is there, and makes it then.
     StatusFirst,
@@ -63,14 +63,12 @@ fn child(page: &Page) -> ConfigMap {
 /// is in no status yet.
 async fn generate_name(page: &Page, cx: &RunContext) -> Result<(), Error> {
     let maps: Api<ConfigMap> = Api::default_namespaced(cx.client().clone());
-    let of_it = ListParams::default().labels(&format!("page={}", page.name_any()));
     let mut map = child(page);
     if let Some(made) = page.annotations().get("made") {
         let patch = json!({"data": map.data});
         maps.patch(made, &PatchParams::default(), &Patch::Merge(patch)).await?;
         return Ok(());
     }
-    let _ = of_it;
     map.metadata.name = None;
     map.metadata.generate_name = Some(format!("{}-", page.name_any()));
     map.metadata.owner_references = page.controller_owner_ref(&()).map(|owner| vec![owner]);
@@ -98,9 +96,11 @@ pub(crate) fn page(name: &str, text: &str) -> Page {
 
 pub(crate) fn simulation(way: Way) -> Simulation {
     Simulation::new(move |process| {
+        let mut options = process.options();
+        options.leader_elect = true;
         let controller =
             Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new()).name("pages");
-        Manager::new(process.options()).leader_election("pages").controller(controller, Pages(way))
+        Manager::new(options).leader_election("pages").controller(controller, Pages(way))
     })
     .install(Page::crd())
     .step("create", |user| user.create(page("hello", "Hi")))
