@@ -2,6 +2,7 @@
 //! past shows the old one of the same name, which is being deleted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{GetParams, Patch, PatchParams};
 use serde_json::json;
@@ -11,6 +12,9 @@ use crate::Way;
 use crate::store::{Store, ensure, map, remove, stores};
 
 const FINALIZER: &str = "zoo.example.com/volumes";
+/// When it looks again for a store that the read did not show.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 const VOLUME: &str = "main-volume";
 
 /// Deletes the volume before the store is gone.
@@ -23,7 +27,9 @@ impl Reconcile<Store> for StaleDeletion {
             Way::Published => {
                 let read = stores(cx).get_with("main", &GetParams::any()).await;
                 match read {
-                    Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Action::Done),
+                    Err(kube::Error::Api(status)) if status.code == 404 => {
+                        return Ok(Action::RequeueAfter(LOOK_AGAIN));
+                    }
                     read => Arc::new(read?),
                 }
             }

@@ -140,10 +140,11 @@ fn normal_value(value: Value, roles: &BTreeMap<String, String>, generation: &Val
         }
         Value::Object(fields) => {
             let normal_field = |(name, value): (String, Value)| {
-                let value = if name == "observedGeneration" {
-                    observed(&value, generation)
-                } else {
-                    normal_value(value, roles, generation)
+                let value = match name.as_str() {
+                    "observedGeneration" => observed(&value, generation),
+                    // The server chooses the next one that is free.
+                    "clusterIP" | "clusterIPs" if value != "None" => "<an address>".into(),
+                    _ => normal_value(value, roles, generation),
                 };
                 (name, value)
             };

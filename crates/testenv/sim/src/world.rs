@@ -236,6 +236,9 @@ impl World {
         let answer = self.server.ask(request);
         self.record.tell(self.now, || format!("{by}: {call} → {}", answer.status().as_u16()));
         self.note_change(&call);
+        // The lines of watches leave now, and not when the server runs next.
+        let served = self.server.run(self.now);
+        self.note_served(served);
         answer
     }
 
