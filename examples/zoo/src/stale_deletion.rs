@@ -12,7 +12,7 @@ use crate::Way;
 use crate::store::{Store, ensure, map, remove, stores};
 
 const FINALIZER: &str = "zoo.example.com/volumes";
-/// When it looks again for a store that the read did not show.
+/// When it looks again: what it has read may have been old.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 const VOLUME: &str = "main-volume";
@@ -53,6 +53,9 @@ impl Reconcile<Store> for StaleDeletion {
         // As volumes do, it outlives its owner.
         volume.metadata.owner_references = None;
         ensure(cx, &volume).await?;
-        Ok(Action::Done)
+        Ok(match self.0 {
+            Way::Published => Action::RequeueAfter(LOOK_AGAIN),
+            Way::Mended => Action::Done,
+        })
     }
 }

@@ -9,8 +9,8 @@ use crate::judge::Finding;
 use crate::process::Time;
 use crate::simulation::{Outcome, Plan};
 
-/// How many lines of a story are shown.
-const STORY_MAX: usize = 400;
+/// How many lines of a story are shown: before the first fault, after it, and at the end.
+const STORY: [usize; 3] = [120, 200, 60];
 
 /// What a search has found.
 #[derive(Clone, Debug)]
@@ -115,12 +115,20 @@ impl fmt::Display for Failed {
             )?;
         }
         writeln!(f, "\nThe story:")?;
-        let omitted = self.story.len().saturating_sub(STORY_MAX);
-        if omitted > 0 {
-            writeln!(f, "  ({omitted} lines before)")?;
+        let (count, [before, after, end]) = (self.story.len(), STORY);
+        let fault = self.story.iter().position(|line| line.contains("FAULT")).unwrap_or(count);
+        let first = fault.saturating_sub(before);
+        let left_out = (fault + after).min(count)..count.saturating_sub(end);
+        if first > 0 {
+            writeln!(f, "  ({first} lines before)")?;
         }
-        for line in &self.story[omitted..] {
-            writeln!(f, "  {line}")?;
+        for (number, line) in self.story.iter().enumerate().skip(first) {
+            if number == left_out.start && !left_out.is_empty() {
+                writeln!(f, "  ({} lines)", left_out.len())?;
+            }
+            if !left_out.contains(&number) {
+                writeln!(f, "  {line}")?;
+            }
         }
         if let Finding::State { differences, .. } = &self.finding {
             writeln!(f, "\nWhat differs (- without the fault, + with it):")?;

@@ -11,18 +11,21 @@
 //! Invariants: time never goes back. The lines of a watch keep their order. What a crashed process
 //! had sent before still arrives; nothing that it would have sent later does.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod faults;
+mod processes;
+
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use futures::channel::oneshot;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use windlass::manager::Manager;
 
 use crate::boundary::{Answer, Broken, Lines, Sent, streamed, whole};
 use crate::call::Call;
 use crate::fault::{Failure, Fault, Until};
-use crate::latency::{Latencies, mix};
+use crate::latency::Latencies;
 use crate::operator::{ProcessHandle, Running};
 use crate::process::Time;
 use crate::record::Record;
@@ -553,234 +556,6 @@ impl World {
         }
         for broken in broken {
             self.record.note_violation(self.now, format!("the invariant {broken}"));
-        }
-    }
-
-    // Processes.
-
-    fn start(&mut self, index: usize) {
-        if self.slots[index].running.is_some() || self.is_down(index) {
-            return;
-        }
-        let slot = &mut self.slots[index];
-        slot.incarnation += 1;
-        let label = format!("{}.{}", slot.name, slot.incarnation);
-        let seed = mix(self.seed, label.as_bytes());
-        let handle = ProcessHandle::new(slot.incarnation, seed);
-        slot.running = Some(Running::start(self.now, &handle, &slot.make));
-        self.last_change = self.now;
-        let (name, incarnation) = (&slot.name, slot.incarnation);
-        self.record.tell(self.now, || format!("{name} starts (process {incarnation})"));
-    }
-
-    fn crash(&mut self, index: usize, restart_after: Time) {
-        self.note_runs(index);
-        let slot = &mut self.slots[index];
-        slot.running = None;
-        self.last_change = self.now;
-        let of_it = |flight: &Flight| flight.slot == index && flight.request.is_none();
-        let gone: Vec<u64> =
-            self.flights.iter().filter(|(_, flight)| of_it(flight)).map(|(id, _)| *id).collect();
-        for id in gone {
-            self.flights.remove(&id);
-            self.server.close(id);
-        }
-        self.push(self.now + restart_after, 0, Event::Start { slot: index });
-    }
-
-    /// A process has ended by itself.
-    fn note_end(&mut self, index: usize, ended: &Result<(), String>) {
-        let name = self.slots[index].name.clone();
-        let what = match ended {
-            Ok(()) => "ended".to_owned(),
-            Err(error) => format!("ended with an error: {error}"),
-        };
-        self.record.tell(self.now, || format!("{name} {what}"));
-        self.record.note_ended(&name, &what);
-        self.crash(index, BACK_OFF);
-    }
-
-    /// Adds the runs of all processes to the story.
-    pub(crate) fn note_all_runs(&mut self) {
-        for index in 0..self.slots.len() {
-            self.note_runs(index);
-        }
-    }
-
-    fn note_runs(&mut self, index: usize) {
-        let slot = &self.slots[index];
-        if let Some(running) = &slot.running {
-            running.note_runs(&slot.name, &mut self.record);
-        }
-    }
-
-    // Faults.
-
-    fn strikes(&mut self, fault: &Fault) -> bool {
-        let index = self.faults.iter().position(|planned| planned == fault);
-        index.map(|index| self.faults.remove(index)).is_some()
-    }
-
-    fn failure_of(&mut self, write: usize) -> Option<Failure> {
-        let of_it = |fault: &Fault| match fault {
-            Fault::Write { write: planned, failure } if *planned == write => Some(*failure),
-            _ => None,
-        };
-        let index = self.faults.iter().position(|fault| of_it(fault).is_some())?;
-        of_it(&self.faults.remove(index))
-    }
-
-    fn is_down(&self, slot: usize) -> bool {
-        slot == 0 && self.active.iter().any(|active| matches!(active.fault, Fault::Down { .. }))
-    }
-
-    /// Whether a request is about what cannot be watched now.
-    fn unseen(&self, call: &Call) -> Option<&'static str> {
-        let cut = self.active.iter().any(|active| {
-            matches!(&active.fault, Fault::Unseen { kind, .. } if *kind == call.kind)
-        });
-        (cut && matches!(call.verb, "watch" | "list")).then_some("its watch cache is not ready")
-    }
-
-    /// A fault that lasts begins.
-    fn begin(&mut self, fault: Fault, revision: u64) {
-        self.record.tell(self.now, || format!("FAULT: {}", fault.begins()));
-        if let Some(Until::After(time)) = fault.until() {
-            self.push(self.now + time, 0, Event::Release { fault: fault.clone() });
-        }
-        self.active.push(Active {
-            fault: fault.clone(),
-            since: self.now,
-            since_step: self.step,
-            revision,
-        });
-        match &fault {
-            Fault::Down { .. } => self.crash(0, RESTART_AFTER),
-            Fault::Unseen { kind, .. } => self.cut(kind),
-            _ => {}
-        }
-    }
-
-    /// Cuts the watches of a kind.
-    fn cut(&mut self, kind: &str) {
-        let open: BTreeSet<u64> = self
-            .flights
-            .iter()
-            .filter(|(_, one)| one.slot == 0 && one.lines.is_some() && one.call.kind == kind)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in open {
-            self.server.close(id);
-            if let Some(lines) = self.flights.remove(&id).and_then(|flight| flight.lines) {
-                // The process may have closed it, too.
-                let _ = lines.unbounded_send(Err(Broken));
-            }
-        }
-    }
-
-    /// A fault ends.
-    fn release(&mut self, fault: &Fault) {
-        let Some(index) = self.active.iter().position(|active| active.fault == *fault) else {
-            return;
-        };
-        self.active.remove(index);
-        self.last_change = self.now;
-        self.record.tell(self.now, || format!("FAULT over: {}", fault.begins()));
-        match fault {
-            Fault::Down { .. } => self.push(self.now + RESTART_AFTER, 0, Event::Start { slot: 0 }),
-            Fault::Unseen { .. } => self.server.api().compact(),
-            Fault::Stale { kind, .. } => {
-                let held: Vec<(u64, Vec<Served>)> = self
-                    .flights
-                    .iter_mut()
-                    .filter(|(_, flight)| flight.call.kind == *kind)
-                    .map(|(id, flight)| (*id, std::mem::take(&mut flight.held)))
-                    .collect();
-                for (id, held) in held {
-                    for served in held {
-                        self.send(served, id);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Fault {
-    /// The change at which it begins.
-    fn change(&self) -> Option<usize> {
-        match self {
-            Self::Stale { change, .. }
-            | Self::Past { change, .. }
-            | Self::Unseen { change, .. }
-            | Self::Down { change, .. } => Some(*change),
-            _ => None,
-        }
-    }
-
-    fn until(&self) -> Option<Until> {
-        match self {
-            Self::Stale { until, .. }
-            | Self::Past { until, .. }
-            | Self::Unseen { until, .. }
-            | Self::Down { until, .. } => Some(*until),
-            _ => None,
-        }
-    }
-
-    fn is_stale_of(&self, of: &str) -> bool {
-        matches!(self, Self::Stale { kind, .. } if kind == of)
-    }
-
-    /// Whether reads that may come from the past do so.
-    fn shows_past_of(&self, of: &str) -> bool {
-        self.is_stale_of(of) || matches!(self, Self::Past { kind, .. } if kind == of)
-    }
-
-    fn begins(&self) -> String {
-        match self {
-            Self::Stale { kind, .. } => format!("the operator's view of {kind} is stale"),
-            Self::Past { kind, .. } => format!("the operator reads {kind} from the past"),
-            Self::Unseen { kind, .. } => format!("the operator cannot watch {kind}"),
-            Self::Down { .. } => "the operator is down".to_owned(),
-            other => other.to_string(),
-        }
-    }
-}
-
-impl Failure {
-    /// What the process gets instead of an answer of the server.
-    fn answer(self) -> Result<Response<Option<Bytes>>, Broken> {
-        let Self::Refused(code) = self else { return Err(Broken) };
-        let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let reason = match code {
-            StatusCode::CONFLICT => "Conflict",
-            StatusCode::FORBIDDEN => "Forbidden",
-            StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
-            StatusCode::SERVICE_UNAVAILABLE => "ServiceUnavailable",
-            _ => "InternalError",
-        };
-        let status = serde_json::json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": "the simulation refuses this request", "reason": reason,
-            "code": code.as_u16(),
-        });
-        let mut answer = Response::builder().status(code).header("content-type", "application/json");
-        if code == StatusCode::TOO_MANY_REQUESTS {
-            answer = answer.header("retry-after", "1");
-        }
-        let body = Some(Bytes::from(status.to_string()));
-        Ok(answer.body(body).expect("a status must be an answer"))
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::AnswerLost => f.write_str("the answer is lost"),
-            Self::NotSent => f.write_str("the connection breaks before the server has it"),
-            Self::Refused(code) => write!(f, "the server refuses it with {code}"),
         }
     }
 }
