@@ -20,7 +20,8 @@ pub struct Inventory(pub Way);
 impl Reconcile<Store> for Inventory {
     async fn reconcile(&self, store: Arc<Store>, cx: &RunContext) -> Result<Action, Error> {
         let recorded = store.annotations().get(ANNOTATION).map(String::as_str).unwrap_or_default();
-        let recorded: BTreeSet<&str> = recorded.split(',').filter(|name| !name.is_empty()).collect();
+        let recorded: BTreeSet<&str> =
+            recorded.split(',').filter(|name| !name.is_empty()).collect();
         let wanted: BTreeSet<&str> = store.spec.parts.iter().map(String::as_str).collect();
         let record = async |names: BTreeSet<&str>| -> Result<(), Error> {
             let names: Vec<&str> = names.into_iter().collect();

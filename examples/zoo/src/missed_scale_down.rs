@@ -28,7 +28,8 @@ impl Reconcile<Store> for MissedScaleDown {
         let volume = |number: u32| map(&store, &format!("main-{number}"), &store.spec.size);
         if self.way == Way::Mended {
             let children = cx.children(&store);
-            let children = (0..store.spec.replicas).fold(children, |all, one| all.apply(volume(one)));
+            let children =
+                (0..store.spec.replicas).fold(children, |all, one| all.apply(volume(one)));
             children.prune().await?;
             return Ok(Action::Done);
         }

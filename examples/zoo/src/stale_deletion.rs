@@ -36,7 +36,8 @@ impl Reconcile<Store> for StaleDeletion {
             // The cache never goes back.
             Way::Mended => store,
         };
-        let finalizers = |list: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": list}}));
+        let finalizers =
+            |list: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": list}}));
         if read.metadata.deletion_timestamp.is_some() {
             remove(cx, VOLUME).await?;
             let none = finalizers(json!(null));

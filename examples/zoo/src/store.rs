@@ -10,7 +10,13 @@ use windlass::prelude::*;
 
 /// A store of data, with replicas. Its volumes and sets are `ConfigMap`s here.
 #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "zoo.example.com", version = "v1", kind = "Store", namespaced, status = "StoreStatus")]
+#[kube(
+    group = "zoo.example.com",
+    version = "v1",
+    kind = "Store",
+    namespaced,
+    status = "StoreStatus"
+)]
 pub struct StoreSpec {
     /// How many replicas it has.
     #[serde(default)]

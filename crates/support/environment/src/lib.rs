@@ -59,7 +59,8 @@ pub fn now() -> Timestamp {
 pub fn random() -> u64 {
     match ENTERED.with_borrow(Clone::clone) {
         Some(environment) => environment.next(),
-        None => {
+        None =>
+        {
             #[expect(clippy::disallowed_types, reason = "real processes must differ")]
             std::hash::RandomState::new().hash_one(0)
         }

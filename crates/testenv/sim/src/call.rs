@@ -90,7 +90,10 @@ pub(crate) fn is_background(kind: &str) -> bool {
 /// Returns the value of a query parameter.
 pub(crate) fn query_of<'a, B>(request: &'a Request<B>, name: &str) -> Option<&'a str> {
     let pairs = request.uri().query().unwrap_or_default().split('&');
-    pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+    pairs
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value)
 }
 
 impl fmt::Display for Call {
@@ -116,7 +119,8 @@ mod tests {
     use super::*;
 
     fn told(method: Method, uri: &str) -> String {
-        Call::of(&Request::builder().method(method).uri(uri).body(()).expect("a request")).to_string()
+        Call::of(&Request::builder().method(method).uri(uri).body(()).expect("a request"))
+            .to_string()
     }
 
     #[test]

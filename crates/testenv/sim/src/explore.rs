@@ -133,24 +133,30 @@ impl Explore {
         let (seen, read) = (changes_of(&record.watched), changes_of(&record.read_past));
         if self.past {
             for until in [Until::Steps(1), Until::After(STALE_FOR)] {
-                let of = |(change, kind): &(usize, String)| {
-                    Fault::Past { kind: kind.clone(), change: *change, until }
+                let of = |(change, kind): &(usize, String)| Fault::Past {
+                    kind: kind.clone(),
+                    change: *change,
+                    until,
                 };
                 explorations.push(read.iter().map(of).collect());
             }
         }
         if self.stale {
             for until in [Until::Steps(1), Until::After(STALE_FOR)] {
-                let of = |(change, kind): &(usize, String)| {
-                    Fault::Stale { kind: kind.clone(), change: *change, until }
+                let of = |(change, kind): &(usize, String)| Fault::Stale {
+                    kind: kind.clone(),
+                    change: *change,
+                    until,
                 };
                 explorations.push(seen.iter().map(of).collect());
             }
         }
         if self.unseen {
             let until = Until::Steps(1);
-            let of = |(change, kind): &(usize, String)| {
-                Fault::Unseen { kind: kind.clone(), change: *change, until }
+            let of = |(change, kind): &(usize, String)| Fault::Unseen {
+                kind: kind.clone(),
+                change: *change,
+                until,
             };
             explorations.push(seen.iter().map(of).collect());
         }
@@ -301,7 +307,8 @@ impl std::str::FromStr for Plan {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut plan = Self { seed: 1, latency: LATENCY, faults: Vec::new() };
         for part in text.split(';').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} has no value"))?;
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| format!("{part:?} has no value"))?;
             let number = || value.parse().map_err(|_| format!("{value:?} is no number"));
             match name {
                 "seed" => plan.seed = number()?,
@@ -342,8 +349,10 @@ mod tests {
 
     #[test]
     fn plan_is_read_as_it_is_written() {
-        let faults =
-            vec![Fault::CrashAfter { write: 3 }, Fault::Write { write: 4, failure: Failure::NotSent }];
+        let faults = vec![
+            Fault::CrashAfter { write: 3 },
+            Fault::Write { write: 4, failure: Failure::NotSent },
+        ];
         let plan = Plan { seed: 7, latency: 30, faults };
         assert_eq!(plan.to_string(), "seed=7;latency=30;faults=crash-after@3,unsent@4");
         assert_eq!(plan.to_string().parse(), Ok(plan));

@@ -146,7 +146,8 @@ impl FromStr for Until {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |digits: &str| digits.parse::<Time>().map_err(|_| format!("{text:?} is no duration"));
+        let number =
+            |digits: &str| digits.parse::<Time>().map_err(|_| format!("{text:?} is no duration"));
         if let Some(steps) = text.strip_suffix("steps") {
             return Ok(Self::Steps(number(steps)?.try_into().unwrap_or(usize::MAX)));
         }

@@ -127,11 +127,7 @@ fn of_itself(simulation: &Simulation, outcome: &Outcome) -> Option<Finding> {
     Some(Finding::Restless { step, what: what.clone() })
 }
 
-fn of_states(
-    simulation: &Simulation,
-    reference: &Reference,
-    outcome: &Outcome,
-) -> Option<Finding> {
+fn of_states(simulation: &Simulation, reference: &Reference, outcome: &Outcome) -> Option<Finding> {
     let is_ignored = |difference: &Difference| {
         let is_below = |ignored: &String| {
             let rest = difference.field.strip_prefix(ignored.as_str());
@@ -152,8 +148,12 @@ fn of_counts(reference: &Reference, record: &Record) -> Option<Finding> {
         found.iter().find_map(|(kind, count)| {
             let reference = most.get(kind).copied().unwrap_or_default();
             let kind = kind.clone();
-            (*count > reference)
-                .then_some(Finding::TooMany { verb, kind, count: *count, reference })
+            (*count > reference).then_some(Finding::TooMany {
+                verb,
+                kind,
+                count: *count,
+                reference,
+            })
         })
     };
     more("creates", &record.created, &reference.created)

@@ -58,9 +58,8 @@ impl Record {
     pub(crate) fn story(&self) -> Vec<String> {
         let mut story = self.story.clone();
         story.sort_by_key(|(at, _)| *at);
-        let told = |(at, what): (Time, String)| {
-            format!("{:>7}.{:03} s  {what}", at / 1_000, at % 1_000)
-        };
+        let told =
+            |(at, what): (Time, String)| format!("{:>7}.{:03} s  {what}", at / 1_000, at % 1_000);
         story.into_iter().map(told).collect()
     }
 

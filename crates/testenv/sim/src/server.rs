@@ -140,7 +140,10 @@ impl Server {
         let response = answer.expect("the server must not break connections");
         let (head, body) = response.into_parts();
         let body = body.collect().now_or_never().expect("the answer must be there");
-        Response::from_parts(head, body.map(http_body_util::Collected::to_bytes).unwrap_or_default())
+        Response::from_parts(
+            head,
+            body.map(http_body_util::Collected::to_bytes).unwrap_or_default(),
+        )
     }
 
     /// As [`ask`](Self::ask), with a JSON body. An error has the code and the message.

@@ -118,7 +118,8 @@ fn replace(text: &str, roles: &BTreeMap<String, String>) -> String {
 fn normal(mut object: Value, roles: &BTreeMap<String, String>) -> Value {
     let generation = object["metadata"]["generation"].clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"] {
+        for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"]
+        {
             metadata.remove(field);
         }
     }

@@ -74,7 +74,11 @@ impl<'w> User<'w> {
     }
 
     /// Changes an object by a merge patch.
-    pub fn patch<K: Resource<DynamicType = (), Scope: 'static>>(&mut self, name: &str, patch: Value) {
+    pub fn patch<K: Resource<DynamicType = (), Scope: 'static>>(
+        &mut self,
+        name: &str,
+        patch: Value,
+    ) {
         let uri = uri::<K>(None, Some(name));
         self.expect(Method::PATCH, &uri, "application/merge-patch+json", &patch);
     }

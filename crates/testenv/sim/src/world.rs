@@ -129,7 +129,12 @@ struct Active {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, longest_latency: Time, faults: Vec<Fault>, record: Record) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        longest_latency: Time,
+        faults: Vec<Fault>,
+        record: Record,
+    ) -> Self {
         let server = Server::start(seed);
         let revision = server.api().revision();
         Self {
@@ -165,7 +170,8 @@ impl World {
 
     /// Adds a process, which starts at once.
     pub(crate) fn add_process(&mut self, name: &str, make: &MakeOperator) {
-        let slot = Slot { name: name.to_owned(), make: Rc::clone(make), incarnation: 0, running: None };
+        let slot =
+            Slot { name: name.to_owned(), make: Rc::clone(make), incarnation: 0, running: None };
         self.slots.push(slot);
         self.start(self.slots.len() - 1);
     }
@@ -226,8 +232,12 @@ impl World {
             Some(Until::Steps(steps)) => is_last || self.step >= active.since_step + steps,
             Some(Until::After(_)) | None => false,
         };
-        let over: Vec<Fault> =
-            self.active.iter().filter(|active| is_over(active)).map(|one| one.fault.clone()).collect();
+        let over: Vec<Fault> = self
+            .active
+            .iter()
+            .filter(|active| is_over(active))
+            .map(|one| one.fault.clone())
+            .collect();
         for fault in over {
             self.release(&fault);
         }
@@ -259,7 +269,9 @@ impl World {
             }
         }
         let write = self.flights.values().find(|flight| flight.call.writes());
-        write.filter(|flight| !flight.call.is_background()).map(|flight| format!("{} is under way", flight.call))
+        write
+            .filter(|flight| !flight.call.is_background())
+            .map(|flight| format!("{} is under way", flight.call))
     }
 
     fn next_event(&self) -> Time {
@@ -301,7 +313,9 @@ impl World {
         let at = running.now().max(self.now);
         let mut sent: Vec<(Call, Sent)> = Vec::new();
         if has_sent {
-            sent.extend(running.take_sent().into_iter().map(|sent| (Call::of(&sent.request), sent)));
+            sent.extend(
+                running.take_sent().into_iter().map(|sent| (Call::of(&sent.request), sent)),
+            );
         }
         // Whichever task tokio has polled first.
         sent.sort_by_cached_key(|(call, sent)| (call.to_string(), sent.request.uri().to_string()));
@@ -394,7 +408,8 @@ impl World {
             if let Some(revision) = shown.map(|active| active.revision)
                 && let Some(answer) = stale_read(&self.server, &call, &request, revision)
             {
-                self.record.tell(self.now, || format!("{}: {call} from the past", self.slots[slot].name));
+                self.record
+                    .tell(self.now, || format!("{}: {call} from the past", self.slots[slot].name));
                 return self.send_answer(id, Ok(answer.map(Some)));
             }
         }
@@ -406,7 +421,8 @@ impl World {
         });
         let by = self.slots[slot].name.clone();
         self.tell_call(&call, || {
-            let code = code.map_or_else(|| "no answer yet".to_owned(), |code| code.as_u16().to_string());
+            let code =
+                code.map_or_else(|| "no answer yet".to_owned(), |code| code.as_u16().to_string());
             format!("{by}: {call} → {code}")
         });
         let has_changed = self.note_change(&call);
@@ -539,7 +555,8 @@ impl World {
         self.last_change = self.now;
         let change = self.record.note_change(call);
         self.check();
-        while let Some(index) = self.faults.iter().position(|fault| fault.change() == Some(change)) {
+        while let Some(index) = self.faults.iter().position(|fault| fault.change() == Some(change))
+        {
             let fault = self.faults.remove(index);
             self.begin(fault, before);
         }

@@ -32,9 +32,9 @@ impl World {
 
     /// Whether a request is about what cannot be watched now.
     pub(super) fn unseen(&self, call: &Call) -> Option<&'static str> {
-        let cut = self.active.iter().any(|active| {
-            matches!(&active.fault, Fault::Unseen { kind, .. } if *kind == call.kind)
-        });
+        let cut = self.active.iter().any(
+            |active| matches!(&active.fault, Fault::Unseen { kind, .. } if *kind == call.kind),
+        );
         (cut && matches!(call.verb, "watch" | "list")).then_some("its watch cache is not ready")
     }
 
@@ -162,7 +162,8 @@ impl Failure {
             "message": "the simulation refuses this request", "reason": reason,
             "code": code.as_u16(),
         });
-        let mut answer = Response::builder().status(code).header("content-type", "application/json");
+        let mut answer =
+            Response::builder().status(code).header("content-type", "application/json");
         if code == StatusCode::TOO_MANY_REQUESTS {
             answer = answer.header("retry-after", "1");
         }

@@ -105,5 +105,4 @@ pub(crate) fn simulation(way: Way) -> Simulation {
     .install(Page::crd())
     .step("create", |user| user.create(page("hello", "Hi")))
     .step("change", |user| user.patch::<Page>("hello", json!({"spec": {"text": "Hello"}})))
-    .step("delete", |user| user.delete::<Page>("hello"))
 }
