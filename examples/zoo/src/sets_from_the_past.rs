@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kube::api::{ListParams, PostParams};
 use windlass::prelude::*;
+use windlass::reconciler::Children;
 
 use crate::Way;
 use crate::store::{Store, map, maps, value};
@@ -17,7 +18,7 @@ impl Reconcile<Store> for SetsFromThePast {
         if self.0 == Way::Mended {
             let set = |part: &String| map(&store, &format!("main-{part}"), part);
             let sets = store.spec.parts.iter().map(set);
-            sets.fold(cx.children(&store), |all, set| all.apply(set)).prune().await?;
+            sets.fold(cx.children(&store), Children::apply).prune().await?;
             return Ok(Action::Done);
         }
         let found = maps(cx).list(&ListParams::default().match_any()).await?;

@@ -20,16 +20,21 @@ const STALE_FOR: Time = 12_000;
 /// The status codes with which a server refuses a write that is in order.
 const CODES: [u16; 4] = [409, 429, 500, 503];
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Exploration {
+    Crashes,
+    Writes,
+    Past,
+    Stale,
+    Unseen,
+    Down,
+}
+
 /// What is explored, and how much of it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Explore {
-    crashes: bool,
-    writes: bool,
-    past: bool,
-    stale: bool,
-    unseen: bool,
-    down: bool,
+    explored: BTreeSet<Exploration>,
     random: usize,
     runs_max: usize,
     pub(crate) seed: u64,
@@ -38,55 +43,48 @@ pub struct Explore {
 impl Explore {
     /// Everything: all points of each exploration, then a hundred random mixes.
     pub fn all() -> Self {
-        let seed = 1;
+        use Exploration::{Crashes, Down, Past, Stale, Unseen, Writes};
         Self {
-            crashes: true,
-            writes: true,
-            past: true,
-            stale: true,
-            unseen: true,
-            down: true,
+            explored: [Crashes, Writes, Past, Stale, Unseen, Down].into(),
             random: 100,
             runs_max: 1_000,
-            seed,
+            seed: 1,
         }
     }
 
     /// Nothing yet.
     pub fn nothing() -> Self {
-        let (crashes, writes, past, stale) = (false, false, false, false);
-        let (unseen, down, random) = (false, false, 0);
-        Self { crashes, writes, past, stale, unseen, down, random, ..Self::all() }
+        Self { explored: BTreeSet::new(), random: 0, ..Self::all() }
     }
 
     /// Adds crashes before and after each write.
     pub fn crashes(self) -> Self {
-        Self { crashes: true, ..self }
+        self.with(Exploration::Crashes)
     }
 
     /// Adds writes that fail, and answers that are lost.
     pub fn writes(self) -> Self {
-        Self { writes: true, ..self }
+        self.with(Exploration::Writes)
     }
 
     /// Adds reads with `resourceVersion=0` that show the past.
     pub fn past(self) -> Self {
-        Self { past: true, ..self }
+        self.with(Exploration::Past)
     }
 
     /// Adds views that are stale, one kind at a time.
     pub fn stale(self) -> Self {
-        Self { stale: true, ..self }
+        self.with(Exploration::Stale)
     }
 
     /// Adds changes that the operator cannot see, one kind at a time.
     pub fn unseen(self) -> Self {
-        Self { unseen: true, ..self }
+        self.with(Exploration::Unseen)
     }
 
     /// Adds times at which the operator does not run.
     pub fn down(self) -> Self {
-        Self { down: true, ..self }
+        self.with(Exploration::Down)
     }
 
     /// Adds so many mixes of two or three faults.
@@ -104,17 +102,26 @@ impl Explore {
         Self { seed, ..self }
     }
 
+    fn with(mut self, exploration: Exploration) -> Self {
+        self.explored.insert(exploration);
+        self
+    }
+
+    fn has(&self, exploration: Exploration) -> bool {
+        self.explored.contains(&exploration)
+    }
+
     /// The points of all explorations in the order in which they are tried: one of each in turn,
     /// so that a search that ends early has seen some of all.
     fn points(&self, reference: &Reference) -> Vec<Vec<Fault>> {
         let record = &reference.record;
         let writes = 0..record.writes.len();
         let mut explorations: Vec<Vec<Fault>> = Vec::new();
-        if self.crashes {
+        if self.has(Exploration::Crashes) {
             let at = |write| [Fault::CrashAfter { write }, Fault::CrashBefore { write }];
             explorations.push(writes.clone().flat_map(at).collect());
         }
-        if self.writes {
+        if self.has(Exploration::Writes) {
             let lost = |write| Fault::Write { write, failure: Failure::AnswerLost };
             explorations.push(writes.clone().map(lost).collect());
             let failures = |write: usize| {
@@ -131,7 +138,7 @@ impl Explore {
             changes.filter(|(_, kind)| kinds.contains(kind)).collect()
         };
         let (seen, read) = (changes_of(&record.watched), changes_of(&record.read_past));
-        if self.past {
+        if self.has(Exploration::Past) {
             for until in [Until::Steps(1), Until::After(STALE_FOR)] {
                 let of = |(change, kind): &(usize, String)| Fault::Past {
                     kind: kind.clone(),
@@ -141,7 +148,7 @@ impl Explore {
                 explorations.push(read.iter().map(of).collect());
             }
         }
-        if self.stale {
+        if self.has(Exploration::Stale) {
             for until in [Until::Steps(1), Until::After(STALE_FOR)] {
                 let of = |(change, kind): &(usize, String)| Fault::Stale {
                     kind: kind.clone(),
@@ -151,7 +158,7 @@ impl Explore {
                 explorations.push(seen.iter().map(of).collect());
             }
         }
-        if self.unseen {
+        if self.has(Exploration::Unseen) {
             let until = Until::Steps(1);
             let of = |(change, kind): &(usize, String)| Fault::Unseen {
                 kind: kind.clone(),
@@ -160,7 +167,7 @@ impl Explore {
             };
             explorations.push(seen.iter().map(of).collect());
         }
-        if self.down {
+        if self.has(Exploration::Down) {
             let until = Until::Steps(1);
             let of = |change| Fault::Down { change, until };
             explorations.push((0..record.changes.len()).map(of).collect());
@@ -336,10 +343,7 @@ pub(crate) fn name_of(faults: &[Fault]) -> &'static str {
     match faults {
         [] => "without faults",
         [one] => one.exploration(),
-        several => {
-            let names: BTreeSet<_> = several.iter().map(Fault::exploration).collect();
-            names.first().map_or("random", |_| "random")
-        }
+        _ => "random",
     }
 }
 

@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn processes_wake_each_other_and_their_clocks_are_their_own() {
         let (one, two) = (Process::start(0), Process::start(0));
-        let (sender, receiver) = oneshot::channel::<u64>();
-        let received = two.runtime().spawn(async move {
-            let received = receiver.await;
+        let (sender, message) = oneshot::channel::<u64>();
+        let waiting = two.runtime().spawn(async move {
+            let got = message.await;
             sleep(Duration::from_millis(3)).await;
-            received
+            got
         });
         one.runtime().spawn(async move {
             sleep(Duration::from_millis(10)).await;
@@ -196,9 +196,9 @@ mod tests {
         one.run(10);
         assert_eq!((one.now(), two.now()), (10, 8));
         two.run(10);
-        assert!(!received.is_finished());
+        assert!(!waiting.is_finished());
         two.run(11);
-        assert!(received.is_finished(), "it was woken at 8, before its clock went on");
+        assert!(waiting.is_finished(), "it was woken at 8, before its clock went on");
     }
 
     #[test]

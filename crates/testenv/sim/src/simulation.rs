@@ -35,13 +35,16 @@ pub struct Simulation {
     pub(crate) make: MakeOperator,
     others: Vec<(String, MakeOperator)>,
     definitions: Vec<CustomResourceDefinition>,
-    prepare: Vec<Rc<dyn Fn(&ApiServer)>>,
+    prepare: Vec<Prepare>,
     pub(crate) steps: Vec<Step>,
     checks: Vec<(String, Check)>,
     pub(crate) ignored: Vec<String>,
     pub(crate) explore: Explore,
     quiet: Time,
 }
+
+/// Changes the server before anything runs.
+type Prepare = Rc<dyn Fn(&ApiServer)>;
 
 pub(crate) struct Step {
     pub(crate) name: String,

@@ -31,7 +31,7 @@ impl<'s> ClusterView<'s> {
     /// If an object does not decode.
     pub fn list<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
         let list = self.server.ask_json(Method::GET, &K::url_path(&(), None), "", &Value::Null);
-        let items = list.map(|mut list| list["items"].take()).unwrap_or_else(|_| json!([]));
+        let items = list.map_or_else(|_| json!([]), |mut list| list["items"].take());
         serde_json::from_value(items).expect("the objects of the cluster must decode")
     }
 
@@ -61,6 +61,9 @@ impl<'w> User<'w> {
     }
 
     /// Creates an object, in the namespace `default` unless it names another one.
+    ///
+    /// # Panics
+    /// If the object does not encode.
     pub fn create<K>(&mut self, object: K)
     where
         K: Resource<DynamicType = (), Scope: 'static> + Serialize,
@@ -70,32 +73,34 @@ impl<'w> User<'w> {
         object["apiVersion"] = K::api_version(&()).into();
         object["kind"] = K::kind(&()).into();
         let uri = uri::<K>(namespace.as_deref(), None);
-        self.expect(Method::POST, &uri, "application/json", &object);
+        self.expect(&Method::POST, &uri, "application/json", &object);
     }
 
     /// Changes an object by a merge patch.
+    #[expect(clippy::needless_pass_by_value, reason = "so that a `json!` can be written in place")]
     pub fn patch<K: Resource<DynamicType = (), Scope: 'static>>(
         &mut self,
         name: &str,
         patch: Value,
     ) {
         let uri = uri::<K>(None, Some(name));
-        self.expect(Method::PATCH, &uri, "application/merge-patch+json", &patch);
+        self.expect(&Method::PATCH, &uri, "application/merge-patch+json", &patch);
     }
 
     /// Changes the status of an object by a merge patch.
+    #[expect(clippy::needless_pass_by_value, reason = "so that a `json!` can be written in place")]
     pub fn patch_status<K>(&mut self, name: &str, patch: Value)
     where
         K: Resource<DynamicType = (), Scope: 'static>,
     {
         let uri = format!("{}/status", uri::<K>(None, Some(name)));
-        self.expect(Method::PATCH, &uri, "application/merge-patch+json", &patch);
+        self.expect(&Method::PATCH, &uri, "application/merge-patch+json", &patch);
     }
 
     /// Deletes an object.
     pub fn delete<K: Resource<DynamicType = (), Scope: 'static>>(&mut self, name: &str) {
         let uri = uri::<K>(None, Some(name));
-        self.expect(Method::DELETE, &uri, "application/json", &Value::Null);
+        self.expect(&Method::DELETE, &uri, "application/json", &Value::Null);
     }
 
     /// Reads what is there now.
@@ -103,7 +108,7 @@ impl<'w> User<'w> {
         ClusterView::new(&self.world.server)
     }
 
-    fn expect(&mut self, method: Method, uri: &str, content_type: &str, body: &Value) {
+    fn expect(&mut self, method: &Method, uri: &str, content_type: &str, body: &Value) {
         let mut sent = self.send(method.clone(), uri, content_type, body);
         if sent.is_err() && self.world.has_active_faults() {
             // As people do: what is refused while something is wrong is tried again later.

@@ -40,7 +40,7 @@ const QUIET_IN_FAULT: Time = 20_000;
 const IN_FAULT_MAX: Time = 120_000;
 
 /// How many changes one step may cause.
-const CHANGES_MAX: usize = 1_000;
+const CHANGES_MAX: usize = 300;
 
 /// How long it takes until a process that has crashed runs again.
 const RESTART_AFTER: Time = 1_000;
@@ -505,13 +505,12 @@ impl World {
             Err(broken) => Err(broken),
             Ok(answer) => {
                 let (head, body) = answer.into_parts();
-                Ok(match body {
-                    Some(body) => Response::from_parts(head, whole(body)),
-                    None => {
-                        let (lines, body) = streamed();
-                        flight.lines = Some(lines);
-                        Response::from_parts(head, body)
-                    }
+                Ok(if let Some(body) = body {
+                    Response::from_parts(head, whole(body))
+                } else {
+                    let (lines, body) = streamed();
+                    flight.lines = Some(lines);
+                    Response::from_parts(head, body)
                 })
             }
         };
@@ -558,7 +557,7 @@ impl World {
         while let Some(index) = self.faults.iter().position(|fault| fault.change() == Some(change))
         {
             let fault = self.faults.remove(index);
-            self.begin(fault, before);
+            self.begin(&fault, before);
         }
         true
     }

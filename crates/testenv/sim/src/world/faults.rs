@@ -39,7 +39,7 @@ impl World {
     }
 
     /// A fault that lasts begins.
-    pub(super) fn begin(&mut self, fault: Fault, revision: u64) {
+    pub(super) fn begin(&mut self, fault: &Fault, revision: u64) {
         self.record.tell(self.now, || format!("FAULT: {}", fault.begins()));
         if let Some(Until::After(time)) = fault.until() {
             self.push(self.now + time, 0, Event::Release { fault: fault.clone() });
@@ -50,7 +50,7 @@ impl World {
             since_step: self.step,
             revision,
         });
-        match &fault {
+        match fault {
             Fault::Down { .. } => self.crash(0, RESTART_AFTER),
             Fault::Unseen { kind, .. } => self.cut(kind),
             _ => {}
