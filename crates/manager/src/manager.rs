@@ -128,7 +128,7 @@ impl Manager {
             webhooks: None,
             has_webhooks: false,
             on_rights: None,
-            server_clock: ServerClock::new(Timestamp::now),
+            server_clock: ServerClock::new(windlass_environment::now),
         }
     }
 

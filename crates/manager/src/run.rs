@@ -179,6 +179,7 @@ async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), Manage
         }
         Some(Ok(mut service)) => {
             let failure = tokio::select! {
+                biased;
                 () = stop.cancelled() => None,
                 failure = http.wait_for_failure() => Some(failure),
                 failure = service.run(&state) => Some(failure),

@@ -168,6 +168,7 @@ impl Service {
         if self.election.is_none() {
             self.start(true, false);
             return tokio::select! {
+                biased;
                 failure = self.every_replica.wait_for_failure() => failure,
                 failure = self.leader.wait_for_failure() => failure,
                 failure = self.factory.wait_for_failure() => failure.into(),
@@ -179,6 +180,7 @@ impl Service {
             let election = self.election.as_mut().expect("an election was found above");
             let fence = election.elector().fence().clone();
             tokio::select! {
+                biased;
                 failure = self.every_replica.wait_for_failure() => return failure,
                 failure = self.leader.wait_for_failure() => {
                     if fence.is_open() {
@@ -280,6 +282,7 @@ impl Service {
             std::future::pending().await
         };
         let (mut errors, more, of_standby) = tokio::select! {
+            biased;
             errors = stop => errors,
             never = lose => never,
         };

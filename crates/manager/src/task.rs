@@ -70,6 +70,7 @@ impl Task {
         async move {
             let task = task.map_err(|panic| panicked(format!("task {name:?}"), &*panic))?;
             let ended = tokio::select! {
+                biased;
                 ended = task => ended,
                 () = shutdown.wait_for_deadline() => {
                     tracing::warn!(task = name, "cancelled: the grace period is over");

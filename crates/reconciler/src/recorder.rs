@@ -105,7 +105,7 @@ impl Recorder {
             client,
             controller: controller.into(),
             instance: None,
-            clock: Arc::new(Timestamp::now),
+            clock: Arc::new(windlass_environment::now),
             seed: None,
         }
     }
@@ -177,7 +177,7 @@ impl RecorderBuilder {
         Self { instance: Some(instance.into()), ..self }
     }
 
-    /// The clock for the times in events. It must not panic. Default: [`Timestamp::now`].
+    /// The clock for the times in events. It must not panic. Default: the time of day.
     pub fn clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }

@@ -85,6 +85,7 @@ impl Shutdown {
                 }
             };
             tokio::select! {
+                biased;
                 () = reached => return,
                 // Fails never: this value holds a sender.
                 _ = changes.changed() => {}

@@ -313,6 +313,7 @@ impl Engine {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return None,
                 Some(ended) = feeds.join_next() => {
                     // Only a runtime that ends cancels a feed, and that is no failure.

@@ -175,6 +175,7 @@ impl Feed {
         let mut answer = source.request(request);
         let body = loop {
             tokio::select! {
+                biased;
                 answer = &mut answer => break answer?,
                 () = sleep_until(self.deadline()) => {
                     if let Some(end) = self.deadline_passed()? {

@@ -258,6 +258,7 @@ impl<K: ObjectType> SharedInformer<K> {
         let run = self.engine.run();
         tokio::pin!(run);
         tokio::select! {
+            biased;
             ran = &mut run => ran,
             () = stop.cancelled() => {
                 self.stop();

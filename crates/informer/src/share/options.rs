@@ -252,7 +252,7 @@ impl InformerOptions {
 
     /// The seed of one feed.
     pub(crate) fn seed_for(&self, resource: &Resource, feed: usize) -> u64 {
-        let seed = self.seed.unwrap_or_else(process_seed);
+        let seed = self.seed.unwrap_or_else(windlass_environment::random);
         #[expect(clippy::disallowed_types, reason = "it mixes a seed, and is the hash of no table")]
         foldhash::fast::FixedState::with_seed(seed).hash_one((resource, feed))
     }
@@ -303,12 +303,6 @@ fn normalized_in(
 ) -> BTreeMap<String, Option<String>> {
     let normalized = |labels: &Option<String>| labels.as_deref().map(normalized);
     namespaces.iter().map(|(name, labels)| (name.clone(), normalized(labels))).collect()
-}
-
-/// A number that differs between processes.
-fn process_seed() -> u64 {
-    #[expect(clippy::disallowed_types, reason = "jitter of a fleet must differ; tests give a seed")]
-    std::hash::RandomState::new().hash_one(0)
 }
 
 impl fmt::Debug for InformerOptions {

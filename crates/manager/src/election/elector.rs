@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
-use ring::rand::{self, SystemRandom};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -194,7 +193,7 @@ impl Elector {
             name: name.into(),
             identity: unique_identity(),
             timing: Timing::default(),
-            clock: Arc::new(Timestamp::now),
+            clock: Arc::new(windlass_environment::now),
             seed: None,
         }
     }
@@ -487,9 +486,7 @@ impl Drop for Run {
 fn unique_identity() -> String {
     let host = ["POD_NAME", "HOSTNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "replica".to_owned());
-    let random: rand::Random<[u8; 8]> =
-        rand::generate(&SystemRandom::new()).expect("a machine must have randomness");
-    format!("{host}_{:016x}", u64::from_ne_bytes(random.expose()))
+    format!("{host}_{:016x}", windlass_environment::random())
 }
 
 impl fmt::Debug for Elector {

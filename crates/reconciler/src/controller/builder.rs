@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
 use tracing::Span;
 use windlass_indexer::{ObjectKey, ObjectType};
@@ -321,7 +320,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             applied: Applied::new(),
             warnings: ServerWarnings::new(),
             on_write: OnceLock::new(),
-            ids: RunIds::of(&name, &instance_from_environment(), Timestamp::now()),
+            ids: RunIds::of(&name, &instance_from_environment(), windlass_environment::now()),
             running: Running::new(WARN_AFTER),
             inactive: Arc::new(InactiveKeys::new(objects.reader().clone())),
             journal: Journal::new(settings.journal_bytes.unwrap_or(JOURNAL_BYTES)),

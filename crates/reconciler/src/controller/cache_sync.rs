@@ -42,6 +42,7 @@ impl<K: ObjectType> Controller<K> {
         for source in sources.into_iter().filter(|source| !source.is_late) {
             let synced = async {
                 tokio::select! {
+                    biased;
                     synced = source.wait_for_sync() => synced,
                     never = self.warn_of_trouble(&source) => match never {},
                 }
@@ -110,6 +111,7 @@ impl<K: ObjectType> Controller<K> {
         };
         let all_removed = join_all(sources.iter().map(|source| source.removed.cancelled()));
         tokio::select! {
+            biased;
             () = caught_up => {}
             _ = all_removed => {}
         }

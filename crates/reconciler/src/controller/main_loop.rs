@@ -97,6 +97,7 @@ impl<K: ObjectType> Controller<K> {
             Ok(())
         };
         let ran = tokio::select! {
+            biased;
             () = shutdown.token().cancelled() => Ok(()),
             ready = ready => match ready {
                 Ok(()) => self.work_until(&shutdown, catching_up).await,
@@ -206,11 +207,13 @@ impl<K: ObjectType> Controller<K> {
         };
         let give_up = async {
             tokio::select! {
+                biased;
                 () = shutdown.wait_for_deadline() => {}
                 () = sleep(BROKEN_GRACE), if is_broken => {}
             }
         };
         tokio::select! {
+            biased;
             () = end => Ok(()),
             () = give_up => self.cancel_runs(workers).await,
         }

@@ -88,6 +88,7 @@ impl Running {
             let (due, next) = self.take_due(Instant::now());
             due.iter().for_each(&warn);
             tokio::select! {
+                biased;
                 () = sleep_until(next) => {}
                 () = self.wake.notified() => {}
             }

@@ -121,7 +121,7 @@ fn set_condition(conditions: &mut Vec<Condition>, mut condition: Condition) -> b
     if condition.last_transition_time.0 == Timestamp::UNIX_EPOCH {
         // The server stores whole seconds. The written time must equal the one that is read later,
         // or each run would see a change.
-        let now = Timestamp::now();
+        let now = windlass_environment::now();
         condition.last_transition_time =
             Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     }

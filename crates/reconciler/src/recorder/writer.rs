@@ -193,6 +193,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(),
         }
         may_be_written = true;
         tokio::select! {
+            biased;
             () = sleep(shared.backoff(attempt, wait)) => {}
             () = shared.no_handles.cancelled() => {}
         }

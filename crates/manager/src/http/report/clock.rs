@@ -26,7 +26,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn now() -> Self {
-        Self { instant: Instant::now(), time: Timestamp::now() }
+        Self { instant: Instant::now(), time: windlass_environment::now() }
     }
 
     pub(crate) fn now_as_time(self) -> Time {
