@@ -103,15 +103,42 @@ impl ReadObject {
         })
     }
 
+    /// The object that a run reconciles; `None` if it did not exist.
+    pub(crate) fn reconciled(cx: &RunContext) -> Option<Self> {
+        let head = cx.object.as_ref()?.head();
+        Some(Self {
+            resource: cx.resource().clone(),
+            key: cx.key.clone(),
+            uid: head.uid().to_string(),
+            version: head.resource_version().to_string(),
+            generation: head.generation(),
+            is_deleted: head.deletion_timestamp().is_some(),
+        })
+    }
+
+    /// Reads the metadata of the object, and checks that it still exists and that its deletion has
+    /// not begun.
+    pub(crate) async fn confirm_exists(&self, cx: &RunContext) -> Result<(), Error> {
+        self.read(cx, |live| self.end(live)).await.map(drop)
+    }
+
     /// Reads the metadata of the object, and compares it. Returns what it has read.
     pub(crate) async fn confirm(&self, cx: &RunContext) -> Result<ObjectMeta, Error> {
+        self.read(cx, |live| self.end(live).or_else(|| self.change(cx, live))).await
+    }
+
+    async fn read(
+        &self,
+        cx: &RunContext,
+        change: impl FnOnce(&ObjectMeta) -> Option<&'static str> + Send,
+    ) -> Result<ObjectMeta, Error> {
         let access = Access { cx, resource: self.resource.clone(), options: WriteOptions::new() };
         let bytes = access.read_metadata(&self.key).await?;
         let (change, written) = match &bytes {
             None => ("is gone", self.gone()),
             Some(bytes) => {
                 let live: PartialObjectMeta = access.decode(bytes)?;
-                let Some(change) = self.change(cx, &live.metadata) else {
+                let Some(change) = change(&live.metadata) else {
                     return Ok(live.metadata);
                 };
                 (change, Written::Object(HeadParser::default().parse(bytes)?))
@@ -122,20 +149,29 @@ impl ReadObject {
         Err(StaleRead { kind, key, version: self.version.clone(), change }.into())
     }
 
-    /// What has happened to it, if something has.
-    fn change(&self, cx: &RunContext, live: &ObjectMeta) -> Option<&'static str> {
-        let version = live.resource_version.as_deref();
+    /// How it has ended, if it has.
+    fn end(&self, live: &ObjectMeta) -> Option<&'static str> {
         if live.uid.as_ref() != Some(&self.uid) {
             return Some("was replaced by another object of its name");
         }
         if live.deletion_timestamp.is_some() && !self.is_deleted {
             return Some("is being deleted");
         }
+        None
+    }
+
+    /// Whether it has changed.
+    fn change(&self, cx: &RunContext, live: &ObjectMeta) -> Option<&'static str> {
+        let version = live.resource_version.as_deref();
         let is_same = match (self.generation, live.generation) {
             (Some(read), Some(live)) => read == live,
             _ => version == Some(&*cx.own_version(&self.uid, &self.version)),
         };
         (!is_same).then_some("has changed")
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
     }
 
     fn gone(&self) -> Written {

@@ -141,7 +141,10 @@ impl Access<'_> {
         body: &Value,
     ) -> Result<Response<Bytes>, Error> {
         self.check_owners(meta)?;
-        Ok(self.post(self.namespace(meta)?, meta.name.as_deref(), body).await?)
+        let (namespace, name) = (self.namespace(meta)?, meta.name.as_deref());
+        let owners = meta.owner_references.as_deref().unwrap_or_default();
+        self.confirm_owner_of_deleted(namespace, name, owners).await?;
+        Ok(self.post(namespace, name, body).await?)
     }
 
     /// Creates an object, whoever owns it.

@@ -135,11 +135,15 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
 
     async fn apply_part(self, object: &T, part: Option<&'static str>) -> Result<T, Error> {
         let access = self.access();
+        let key = access.key(object.meta(), "applied")?;
         // A part of an object makes none.
         if part.is_none() {
             access.check_owners(object.meta())?;
+            if access.shown(&key).is_none() {
+                let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+                access.confirm_owner_of_deleted(key.namespace(), Some(key.name()), owners).await?;
+            }
         }
-        let key = access.key(object.meta(), "applied")?;
         let body = access.apply_body(object, part)?;
         let applied = access.apply(&key, body, part, Expected::Any).await?;
         access.decode(&applied.bytes)
@@ -314,6 +318,8 @@ impl Access<'_> {
         body: Value,
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
+        let owners = std::slice::from_ref(&owner.reference);
+        self.confirm_owner_of_deleted(key.namespace(), Some(key.name()), owners).await?;
         let created = match self.apply(key, body.clone(), None, Expected::Missing).await {
             // The server has ignored the version.
             Ok(applied) if applied.change != ApplyChange::Created => {

@@ -7,12 +7,19 @@
 //! So whatever makes an object with an owner asks here first. The owner counts as deleted if it was
 //! passed so; the reconciled object also if the cache shows it so by now, since a run may take
 //! long.
+//!
+//! The cache may lag behind. If a run is there because a child was deleted, the garbage collector
+//! may have done that, since its owner is gone; made again, the child would be collected again, and
+//! so on until the cache has caught up. So the server is asked once, before such a child is made.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use windlass_indexer::Uid;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use windlass_indexer::{ObjectKey, Uid};
 
 use super::access::Access;
-use crate::error::OwnerDeleted;
+use crate::api::children::kinds::is_same;
+use crate::api::confirm::ReadObject;
+use crate::cause::{Cause, Change};
+use crate::error::{Error, OwnerDeleted};
 use crate::objects::any_object::describe;
 use crate::objects::ownership::Owner;
 
@@ -43,6 +50,39 @@ impl Access<'_> {
             return Ok(());
         }
         Err(self.refusal(child, format!("{} {}", self.cx.resource().kind(), self.cx.key())))
+    }
+
+    /// Checks with the server that the reconciled object exists and is not being deleted, if it
+    /// owns this child, and if the child was deleted before this run.
+    /// Without a name, the server generates one.
+    pub(crate) async fn confirm_owner_of_deleted(
+        &self,
+        namespace: Option<&str>,
+        name: Option<&str>,
+        owners: &[OwnerReference],
+    ) -> Result<(), Error> {
+        let Some(owner) = ReadObject::reconciled(self.cx) else { return Ok(()) };
+        let is_owned = owners.iter().any(|reference| reference.uid == owner.uid());
+        let is_checked = is_owned && !self.options.is_deleted_owner_allowed;
+        if is_checked && self.was_deleted(namespace, name) {
+            owner.confirm_exists(self.cx).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a child may have been deleted before this run.
+    fn was_deleted(&self, namespace: Option<&str>, name: Option<&str>) -> bool {
+        let is_child = |object: &ObjectKey| {
+            object.namespace() == namespace && name.is_none_or(|name| name == object.name())
+        };
+        let mut causes = self.cx.causes.iter();
+        self.cx.causes_omitted > 0
+            || causes.any(|cause| match cause {
+                Cause::Changed { resource, object, change: Change::Deleted, .. } => {
+                    is_same(resource, &self.resource) && is_child(object)
+                }
+                _ => false,
+            })
     }
 
     fn is_reconciled_and_deleted(&self, uid: &Uid) -> bool {
