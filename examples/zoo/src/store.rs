@@ -45,7 +45,7 @@ pub fn store(spec: StoreSpec) -> Store {
 pub fn manager(options: Options, reconciler: impl Reconcile<Store>) -> Manager {
     let controller =
         Controller::named("store", Watch::<Store>::new()).owns(Watch::<ConfigMap>::new());
-    Manager::new(options).controller(controller.name("store"), reconciler)
+    Manager::new(options).controller(controller, reconciler)
 }
 
 pub(crate) fn stores(cx: &RunContext) -> Api<Store> {

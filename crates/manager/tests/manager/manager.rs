@@ -527,9 +527,8 @@ async fn missing_definition_is_named_by_the_check_and_by_the_error() {
     let resource = windlass_informer::Resource::new(&ApiResource::from_gvk(&kind), true);
     let watch = Watch::<kube::core::DynamicObject>::of(resource);
     let (reconciler, _reports) = reporter(Duration::ZERO);
-    let running = start(
-        manager(&server).controller(Controller::named("configmap", watch), Ignore(reconciler)),
-    );
+    let running =
+        start(manager(&server).controller(Controller::named("page", watch), Ignore(reconciler)));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (status, text) = running.get("/readyz?verbose").await;
     assert_eq!(status, 500);

@@ -30,6 +30,9 @@ enum Exploration {
     Down,
 }
 
+/// How many runs a search has by default: about a minute of a debug build.
+pub const RUNS_MAX: usize = 100;
+
 /// What is explored, and how much of it.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -41,13 +44,14 @@ pub struct Explore {
 }
 
 impl Explore {
-    /// Everything: all points of each exploration, then a hundred random mixes.
+    /// Everything: the points of each exploration in turn, then a hundred random mixes; but no more
+    /// than [`RUNS_MAX`] runs.
     pub fn all() -> Self {
         use Exploration::{Crashes, Down, Past, Stale, Unseen, Writes};
         Self {
             explored: [Crashes, Writes, Past, Stale, Unseen, Down].into(),
             random: 100,
-            runs_max: 1_000,
+            runs_max: RUNS_MAX,
             seed: 1,
         }
     }
@@ -92,7 +96,8 @@ impl Explore {
         Self { random: mixes, ..self }
     }
 
-    /// Ends the search after so many runs. Default: 1,000.
+    /// Ends the search after so many runs, of which each exploration has its share. Default:
+    /// [`RUNS_MAX`].
     pub fn runs_max(self, runs: usize) -> Self {
         Self { runs_max: runs, ..self }
     }

@@ -66,7 +66,7 @@ mod state;
 mod view;
 mod world;
 
-pub use explore::{Explore, REPLAY};
+pub use explore::{Explore, REPLAY, RUNS_MAX};
 pub use fault::{Failure, Fault, Until};
 pub use judge::Finding;
 pub use operator::ProcessHandle;

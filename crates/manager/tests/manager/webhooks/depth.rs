@@ -185,6 +185,9 @@ fn is_denied(answer: &Result<String, String>) -> bool {
     answer.as_ref().is_err_and(|why| why.contains("there are too many"))
 }
 
+/// Both tests install the same definition: on a real server, which they share, one runs at a time.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn start(cluster: &TestServer, name: &str) -> (Collection, Replica) {
     let namespace = cluster.namespace(name).await.expect("a namespace");
     let replica = Replica::start_and_wait(operator(cluster, &namespace)).await;
@@ -198,6 +201,7 @@ on_each_server!(deep_object_is_admitted_and_readable_in_every_version_with_the_o
 async fn deep_object_is_admitted_and_readable_in_every_version_with_the_others(
     cluster: TestServer,
 ) {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let (opens, replica) = start(&cluster, "deep").await;
     for (name, levels) in [("a", 124), ("b", 200), ("c", 9_000)] {
         let free = nested(levels);
@@ -230,6 +234,7 @@ on_each_server!(object_that_does_not_convert_holds_up_only_what_reads_it_in_that
 async fn object_that_does_not_convert_holds_up_only_what_reads_it_in_that_version(
     cluster: TestServer,
 ) {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let (opens, replica) = start(&cluster, "cursed").await;
     opens.create("good", 3, "1").await.expect("it is admitted");
     opens.create("bad", 3, r#""cursed""#).await.expect("it is admitted");
