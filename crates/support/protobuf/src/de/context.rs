@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::DEPTH_MAX;
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 
 /// How often the bytes may be copied to bring fields into order. Each level of messages with
 /// scattered fields copies what is in it.
@@ -24,20 +24,20 @@ impl Context {
     }
 
     /// Notes that a message is entered.
-    pub(crate) fn enter(&self, depth: usize) -> Result<(), Reason> {
+    pub(crate) fn enter(&self, depth: usize) -> Result<(), Error> {
         if depth > DEPTH_MAX {
-            return Err(Reason::TooDeep);
+            return Err(Reason::TooDeep.into());
         }
         self.messages.set(self.messages.get() + 1);
         if self.messages.get() > self.messages_max {
-            return Err(Reason::TooManyMessages(self.messages_max));
+            return Err(Reason::TooManyMessages(self.messages_max).into());
         }
         Ok(())
     }
 
     /// Notes that this many bytes are copied.
-    pub(crate) fn copy(&self, length: usize) -> Result<(), Reason> {
+    pub(crate) fn copy(&self, length: usize) -> Result<(), Error> {
         self.copied.set(self.copied.get().saturating_add(length));
-        if self.copied.get() > self.copied_max { Err(Reason::TooScattered) } else { Ok(()) }
+        if self.copied.get() > self.copied_max { Err(Reason::TooScattered.into()) } else { Ok(()) }
     }
 }

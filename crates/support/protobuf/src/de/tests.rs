@@ -256,6 +256,19 @@ fn packed_numbers_are_a_list() {
 }
 
 #[test]
+fn tags_may_be_longer_than_they_need_to_be() {
+    // `metadata`, `data` and `containers`, with a needless byte or two.
+    let raw = [0x8a, 0x00, 0, 0x92, 0x80, 0x00, 5, 0x0a, 1, b'a', 0x12, 0];
+    let value: Value = from_raw("v1", "ConfigMap", &raw).expect("Go reads it");
+    assert_eq!(value["data"], json!({"a": ""}));
+    let spec = [0x92, 0x00, 0, 0x12, 0];
+    let mut raw = Vec::new();
+    put_bytes(&mut raw, 2, &spec);
+    let value: Value = from_raw("v1", "Pod", &raw).expect("Go reads it");
+    assert_eq!(value["spec"]["containers"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn groups_and_lengths_beyond_the_end_are_errors() {
     let why = |raw: &[u8]| {
         let outcome: Result<Pod, Error> = from_raw("v1", "Pod", raw);
