@@ -1,4 +1,4 @@
-//! What the decoding of one object may cost.
+//! The settings of one decoding: what it may cost, and what it leaves out.
 
 use std::cell::Cell;
 
@@ -9,8 +9,10 @@ use crate::error::{Error, Reason};
 /// scattered fields copies what is in it.
 const COPIES_MAX: usize = 8;
 
-/// The bounds of one decoding.
+/// The settings of one decoding, and what it has cost.
 pub(crate) struct Context {
+    /// Whether fields that the table lacks are left out, instead of refused.
+    pub(crate) skips_unknown: bool,
     messages_max: usize,
     messages: Cell<usize>,
     copied: Cell<usize>,
@@ -20,7 +22,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(length: usize, messages_max: usize) -> Self {
         let copied_max = length.saturating_mul(COPIES_MAX);
-        Self { messages_max, messages: Cell::new(0), copied: Cell::new(0), copied_max }
+        let (messages, copied) = (Cell::new(0), Cell::new(0));
+        Self { skips_unknown: false, messages_max, messages, copied, copied_max }
     }
 
     /// Notes that a message is entered.

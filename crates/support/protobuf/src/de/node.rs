@@ -246,7 +246,7 @@ fn message_of<'de: 's, 's, V: Visitor<'de>>(
                 (Hint::Fields(fields), _) if message.form == Form::Struct => {
                     names::check(message, fields)?;
                 }
-                (_, Some(field)) => return Err(unknown(field)),
+                (_, Some(field)) if !cx.skips_unknown => return Err(unknown(field)),
                 _ => {}
             }
             if message.form != Form::Struct {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::table::TABLE;
 use crate::tests::{draw, encoded, object};
 use crate::wire::{WireType, put_bytes, put_tag, put_varint};
-use crate::{Envelope, Error, Reason, from_raw, raw_from_json};
+use crate::{Deserializer, Envelope, Error, Reason, from_raw, raw_from_json};
 
 fn pod() -> Value {
     json!({
@@ -130,6 +130,10 @@ fn a_field_that_the_table_lacks_is_refused_where_all_are_wanted() {
     from_raw::<Name>("v1", "Pod", &newer).expect("it wants metadata alone");
     from_raw::<Pod>("v1", "Pod", &newer).expect("the type has no such field either");
     from_raw::<IgnoredAny>("v1", "Pod", &newer).expect("it wants nothing");
+    // A server leaves it out.
+    let deserializer = Deserializer::new("v1", "Pod", &newer).expect("there are pods");
+    let value = Value::deserialize(deserializer.skip_unknown()).expect("it is left out");
+    assert_eq!(value, from_raw::<Value>("v1", "Pod", &raw(&pod())).expect("it is a pod"));
 }
 
 #[test]
