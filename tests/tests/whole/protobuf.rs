@@ -50,8 +50,7 @@ fn items(body: &[u8]) -> Result<Vec<Value>, windlass_protobuf::Error> {
 async fn difference(client: &Client, object: &str, list: &str) -> Option<String> {
     let outcome = async {
         for path in [object, list] {
-            let mut json = get_json(client, path).await?;
-            let body = get(client, path, MEDIA_TYPE).await?;
+            let (mut json, body) = both(client, path).await?;
             let envelope = Envelope::read(&body).map_err(|error| error.to_string())?;
             let mut whole: Value = envelope.decode().map_err(|error| error.to_string())?;
             remove_different(&envelope.kind, &mut json);
@@ -77,6 +76,17 @@ async fn difference(client: &Client, object: &str, list: &str) -> Option<String>
         Ok(())
     };
     outcome.await.err()
+}
+
+/// Reads JSON and protobuf at the same version, while controllers of the server may write.
+async fn both(client: &Client, path: &str) -> Result<(Value, Vec<u8>), String> {
+    loop {
+        let before = get_json(client, path).await?;
+        let body = get(client, path, MEDIA_TYPE).await?;
+        if get_json(client, path).await? == before {
+            return Ok((before, body));
+        }
+    }
 }
 
 /// What differs: a kind and a path in it.

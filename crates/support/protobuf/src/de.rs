@@ -77,8 +77,8 @@ fn meta(name: &str) -> &'static Message {
     TABLE.named("meta.v1", name).expect("the table must have it")
 }
 
-/// A deserializer of one object, for readers that [`from_raw`] is too little for: with a seed, or
-/// with a bound on the number of messages.
+/// A deserializer of one object, for readers that [`from_raw`] is too little for: with a seed, with
+/// a bound on the number of messages, or without fields that are newer than the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Deserializer<'de, 'a> {
     message: &'static Message,
@@ -86,6 +86,7 @@ pub struct Deserializer<'de, 'a> {
     kind: &'a str,
     raw: &'de [u8],
     messages_max: usize,
+    skips_unknown: bool,
 }
 
 impl<'de, 'a> Deserializer<'de, 'a> {
@@ -95,7 +96,8 @@ impl<'de, 'a> Deserializer<'de, 'a> {
     /// Returns an error if there is no such kind.
     pub fn new(api_version: &'a str, kind: &'a str, raw: &'de [u8]) -> Result<Self, Error> {
         let message = crate::message(api_version, kind)?;
-        Ok(Self { message, api_version, kind, raw, messages_max: usize::MAX })
+        let (messages_max, skips_unknown) = (usize::MAX, false);
+        Ok(Self { message, api_version, kind, raw, messages_max, skips_unknown })
     }
 
     /// Sets how many messages there may be, which has no bound by default. An empty message has two
@@ -106,8 +108,18 @@ impl<'de, 'a> Deserializer<'de, 'a> {
         self
     }
 
+    /// Leaves out fields that the table lacks, as a server does with what newer clients send. By
+    /// default they are refused if `T` wants all fields.
+    #[must_use]
+    pub fn skip_unknown(mut self) -> Self {
+        self.skips_unknown = true;
+        self
+    }
+
     fn context(&self) -> Context {
-        Context::new(self.raw.len(), self.messages_max)
+        let mut cx = Context::new(self.raw.len(), self.messages_max);
+        cx.skips_unknown = self.skips_unknown;
+        cx
     }
 
     fn node<'s>(self, cx: &'s Context) -> Node<'de, 's>

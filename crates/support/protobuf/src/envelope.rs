@@ -50,7 +50,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Takes the content of a field.
-    pub(crate) fn set(&mut self, number: u32, bytes: &'a [u8]) -> Result<(), Reason> {
+    pub(crate) fn set(&mut self, number: u32, bytes: &'a [u8]) -> Result<(), Error> {
         match number {
             1 => each_bytes("TypeMeta", bytes, &["APIVersion", "Kind"], |number, bytes| {
                 let text = String::from_utf8_lossy(bytes);
@@ -97,8 +97,8 @@ pub(crate) fn each_bytes<'a>(
     message: &'static str,
     bytes: &'a [u8],
     names: &[&str],
-    mut each: impl FnMut(u32, &'a [u8]) -> Result<(), Reason>,
-) -> Result<(), Reason> {
+    mut each: impl FnMut(u32, &'a [u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.tag(message)?;
@@ -107,7 +107,7 @@ pub(crate) fn each_bytes<'a>(
             Some(_) if tag.wire_type == 2 => each(tag.number, reader.bytes()?)?,
             Some(name) => {
                 let field = (*name).to_owned();
-                return Err(Reason::WrongWireType { wire_type: tag.wire_type, field });
+                return Err(Reason::WrongWireType { wire_type: tag.wire_type, field }.into());
             }
         }
     }

@@ -177,17 +177,13 @@ impl ListParser {
 
 /// Takes a field of a message that has `left` bytes, of which some are there. In the envelope,
 /// whose length is not known, the list is entered instead.
-fn field<'a>(
-    bytes: &mut &'a [u8],
-    left: usize,
-    message: &'static str,
-) -> Result<Found<'a>, Reason> {
+fn field<'a>(bytes: &mut &'a [u8], left: usize, message: &'static str) -> Result<Found<'a>, Error> {
     let mut reader = Reader::new(&bytes[..bytes.len().min(left)]);
     if reader.is_empty() {
         return Ok(Found::Incomplete);
     }
     let all = reader.left();
-    let outcome = (|| {
+    let outcome: Result<_, Error> = (|| {
         let tag = reader.tag(message)?;
         if !tag.is(WireType::Bytes) {
             reader.skip(tag)?;
@@ -199,12 +195,12 @@ fn field<'a>(
         }
         // Only what is within the message can still arrive.
         if length > left - (all - reader.left()) {
-            return Err(Reason::TooLong);
+            return Err(Reason::TooLong.into());
         }
         Ok(Found::Field(tag, reader.take(length)?))
     })();
     match outcome {
-        Err(Reason::Short) if all < left => Ok(Found::Incomplete),
+        Err(error) if all < left && *error.reason() == Reason::Short => Ok(Found::Incomplete),
         outcome => {
             *bytes = &bytes[all - reader.left()..];
             outcome

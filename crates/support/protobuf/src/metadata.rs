@@ -70,7 +70,7 @@ fn without(message: &[u8], number: u32) -> Result<Vec<u8>, Error> {
 
 fn content<'a>(tag: Tag, reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
     if tag.is(WireType::Bytes) {
-        return Ok(reader.bytes()?);
+        return reader.bytes();
     }
     let field = "ObjectMeta".to_owned();
     Err(Reason::WrongWireType { wire_type: tag.wire_type, field }.into())

@@ -11,6 +11,7 @@ impl<'de: 's, 's> Source<'de, 's> {
     /// No bytes.
     pub(crate) const EMPTY: Self = Self::Input(&[]);
 
+    #[inline]
     pub(crate) fn bytes(self) -> &'s [u8] {
         #[expect(clippy::match_same_arms, reason = "one arm would give both one lifetime")]
         match self {
@@ -20,6 +21,7 @@ impl<'de: 's, 's> Source<'de, 's> {
     }
 
     /// Returns `length` bytes that end `left` bytes before the end.
+    #[inline]
     pub(crate) fn before(self, left: usize, length: usize) -> Self {
         let end = self.bytes().len() - left;
         let range = end - length..end;

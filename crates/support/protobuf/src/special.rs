@@ -7,7 +7,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::source::Source;
 use crate::table::{Form, Message};
 use crate::tidy::check;
@@ -30,7 +30,7 @@ fn fields<'de: 's, 's>(
     message: &Message,
     source: Source<'de, 's>,
     mut each: impl FnMut(u32, u64, Source<'de, 's>),
-) -> Result<(), Reason> {
+) -> Result<(), Error> {
     let mut reader = Reader::new(source.bytes());
     while !reader.is_empty() {
         let tag = reader.tag(message.name)?;
@@ -51,7 +51,7 @@ fn fields<'de: 's, 's>(
 
 /// Returns the seconds and microseconds of a time, or `None` for Go's zero time, which is null in
 /// JSON.
-pub(crate) fn moment(message: &Message, bytes: &[u8]) -> Result<Option<(i64, i64)>, Reason> {
+pub(crate) fn moment(message: &Message, bytes: &[u8]) -> Result<Option<(i64, i64)>, Error> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -66,15 +66,18 @@ pub(crate) fn moment(message: &Message, bytes: &[u8]) -> Result<Option<(i64, i64
 }
 
 /// Returns the text of a time, or `None` for Go's zero time.
-pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Reason> {
+pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Error> {
     let Some((seconds, micros)) = moment(message, bytes)? else { return Ok(None) };
     let whole = Timestamp::from_second(seconds);
     let time = whole.and_then(|time| time.checked_add(SignedDuration::from_micros(micros)));
-    let time = time.ok().filter(|time| time.as_second() >= ZERO_SECONDS).ok_or(Reason::Time)?;
+    let time = time
+        .ok()
+        .filter(|time| time.as_second() >= ZERO_SECONDS)
+        .ok_or_else(|| Error::from(Reason::Time))?;
     let digits = if message.form == Form::MicroTime { 6 } else { 0 };
     let mut text = String::with_capacity("2026-01-01T00:00:00.000000Z".len());
     let printer = DateTimePrinter::new().precision(Some(digits));
-    printer.print_timestamp(&time, &mut text).map_err(|_| Reason::Time)?;
+    printer.print_timestamp(&time, &mut text).map_err(|_| Error::from(Reason::Time))?;
     Ok(Some(text))
 }
 
@@ -82,7 +85,7 @@ pub(crate) fn time(message: &Message, bytes: &[u8]) -> Result<Option<String>, Re
 pub(crate) fn quantity<'de: 's, 's>(
     message: &Message,
     source: Source<'de, 's>,
-) -> Result<Option<Source<'de, 's>>, Reason> {
+) -> Result<Option<Source<'de, 's>>, Error> {
     let mut text = None;
     fields(message, source, |_, _, found| text = Some(found))?;
     Ok(text)
@@ -91,7 +94,7 @@ pub(crate) fn quantity<'de: 's, 's>(
 pub(crate) fn int_or_string<'de: 's, 's>(
     message: &Message,
     source: Source<'de, 's>,
-) -> Result<IntOrString<'de, 's>, Reason> {
+) -> Result<IntOrString<'de, 's>, Error> {
     let (mut kind, mut number, mut text) = (0, 0, Source::EMPTY);
     fields(message, source, |field, value, found| match field {
         1 => kind = value.cast_signed(),
@@ -102,17 +105,17 @@ pub(crate) fn int_or_string<'de: 's, 's>(
         #[expect(clippy::cast_possible_truncation, reason = "Go cuts it off in the same way")]
         0 => Ok(IntOrString::Int(number as i32)),
         1 => Ok(IntOrString::Text(text)),
-        _ => Err(Reason::IntOrString),
+        _ => Err(Reason::IntOrString.into()),
     }
 }
 
 /// Parses the JSON text in a message.
-pub(crate) fn raw(message: &Message, bytes: &[u8]) -> Result<Value, Reason> {
+pub(crate) fn raw(message: &Message, bytes: &[u8]) -> Result<Value, Error> {
     let mut text: &[u8] = &[];
     fields(message, Source::Copy(bytes), |_, _, found| text = found.bytes())?;
     if text.is_empty() {
         return Ok(Value::Null);
     }
     let json = serde_json::from_slice(text);
-    json.map_err(|error| Reason::Json { line: error.line(), column: error.column() })
+    json.map_err(|error| Reason::Json { line: error.line(), column: error.column() }.into())
 }

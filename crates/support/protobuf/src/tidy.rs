@@ -8,7 +8,7 @@
 //!
 //! Invariant: a tidied message is not longer than the original.
 
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::table::{Field, Form, Message, Repeat, TABLE, Type};
 use crate::wire::{Reader, Tag, WireType, put_bytes, put_tag, put_varint};
 
@@ -22,7 +22,7 @@ pub(crate) struct Scan {
 }
 
 /// Looks at the tags of a message, and at those of messages that stand in the place of a field.
-pub(crate) fn scan(message: &'static Message, bytes: &[u8]) -> Result<Scan, Reason> {
+pub(crate) fn scan(message: &'static Message, bytes: &[u8]) -> Result<Scan, Error> {
     let mut scan = Scan { is_tidy: true, unknown: None };
     let mut reader = Reader::new(bytes);
     let mut last = 0;
@@ -60,7 +60,7 @@ pub(crate) fn scan(message: &'static Message, bytes: &[u8]) -> Result<Scan, Reas
 }
 
 /// Checks the encoding of a value. Numbers of a list may be packed.
-pub(crate) fn check(field: &Field, tag: Tag) -> Result<(), Reason> {
+pub(crate) fn check(field: &Field, tag: Tag) -> Result<(), Error> {
     let is_right = match field.repeat {
         Repeat::Once => tag.is(wire_type(field.item)),
         Repeat::Map => tag.is(WireType::Bytes),
@@ -71,7 +71,7 @@ pub(crate) fn check(field: &Field, tag: Tag) -> Result<(), Reason> {
     if is_right {
         return Ok(());
     }
-    Err(Reason::WrongWireType { wire_type: tag.wire_type, field: field.go_name() })
+    Err(Reason::WrongWireType { wire_type: tag.wire_type, field: field.go_name() }.into())
 }
 
 pub(crate) fn wire_type(kind: Type) -> WireType {
@@ -89,7 +89,7 @@ pub(crate) fn is_number(kind: Type) -> bool {
 
 /// Returns the message as Go would have written it, without unknown fields. The caller has scanned
 /// it.
-pub(crate) fn tidied(message: &'static Message, bytes: &[u8]) -> Result<Vec<u8>, Reason> {
+pub(crate) fn tidied(message: &'static Message, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut occurs = vec![false; message.fields.len()];
     let mut reader = Reader::new(bytes);
@@ -129,7 +129,7 @@ fn put_merged(
     field: &Field,
     bytes: &[u8],
     out: &mut Vec<u8>,
-) -> Result<(), Reason> {
+) -> Result<(), Error> {
     let mut length = 0;
     for_each_message(message, field.number, bytes, |part| length += part.len())?;
     let Some(inner) = field.inlined() else {
@@ -149,7 +149,7 @@ fn for_each(
     number: u32,
     bytes: &[u8],
     mut each: impl FnMut(Tag, &[u8]),
-) -> Result<(), Reason> {
+) -> Result<(), Error> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.tag(message.name)?;
@@ -168,7 +168,7 @@ fn for_each_message(
     number: u32,
     bytes: &[u8],
     mut each: impl FnMut(&[u8]),
-) -> Result<(), Reason> {
+) -> Result<(), Error> {
     for_each(message, number, bytes, |_, value| {
         let mut reader = Reader::new(value);
         if let Ok(content) = reader.bytes() {

@@ -1,7 +1,7 @@
 //! The wire format: reads and writes tags, varints and lengths, with the errors of the decoder that
 //! Kubernetes generates for Go.
 
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 
 /// The encoding of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +24,6 @@ impl Tag {
         self.wire_type == wire_type as u8
     }
 
-    /// How many bytes it has as [`put`](Self::put) writes it.
-    pub(crate) fn length(self) -> usize {
-        let bits = u32::BITS - self.number.leading_zeros() + 3;
-        bits.div_ceil(7) as usize
-    }
-
     pub(crate) fn put(self, out: &mut Vec<u8>) {
         put_varint(out, u64::from(self.number) << 3 | u64::from(self.wire_type));
     }
@@ -46,31 +40,35 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// How many bytes are left.
+    #[inline]
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }
 
     /// Reads the next tag of a message. The name is for errors.
     #[expect(clippy::cast_possible_truncation, reason = "Go cuts numbers off in the same way")]
-    pub(crate) fn tag(&mut self, message: &'static str) -> Result<Tag, Reason> {
+    #[inline]
+    pub(crate) fn tag(&mut self, message: &'static str) -> Result<Tag, Error> {
         let wire = self.varint()?;
         let wire_type = (wire & 7) as u8;
         let number = ((wire >> 3) as u32).cast_signed();
         if wire_type == 4 {
-            return Err(Reason::EndOfGroup(message));
+            return Err(Reason::EndOfGroup(message).into());
         }
         match u32::try_from(number) {
             Ok(number) if number > 0 => Ok(Tag { number, wire_type }),
-            _ => Err(Reason::IllegalTag { message, number, wire }),
+            _ => Err(Reason::IllegalTag { message, number, wire }.into()),
         }
     }
 
-    pub(crate) fn varint(&mut self) -> Result<u64, Reason> {
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, Error> {
         if let Some((&byte, rest)) = self.rest.split_first()
             && byte < 0x80
         {
@@ -79,36 +77,39 @@ impl<'a> Reader<'a> {
         }
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.rest.split_first().ok_or(Reason::Short)?;
+            let (byte, rest) = self.rest.split_first().ok_or_else(short)?;
             self.rest = rest;
             value |= u64::from(byte & 0x7f) << shift;
             if *byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(Reason::Overflow)
+        Err(Reason::Overflow.into())
     }
 
-    pub(crate) fn double(&mut self) -> Result<f64, Reason> {
-        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Reason::Short)?;
+    pub(crate) fn double(&mut self) -> Result<f64, Error> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(short)?;
         self.rest = rest;
         Ok(f64::from_le_bytes(*bytes))
     }
 
     /// Reads a length and that many bytes.
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Reason> {
+    #[inline]
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Error> {
         let length = self.length()?;
         self.take(length)
     }
 
-    pub(crate) fn length(&mut self) -> Result<usize, Reason> {
+    #[inline]
+    pub(crate) fn length(&mut self) -> Result<usize, Error> {
         let length = self.varint()?;
         let in_go = i64::try_from(length).ok().and_then(|length| usize::try_from(length).ok());
-        in_go.ok_or(Reason::NegativeLength)
+        in_go.ok_or_else(|| Reason::NegativeLength.into())
     }
 
     /// Skips the value of a field.
-    pub(crate) fn skip(&mut self, tag: Tag) -> Result<(), Reason> {
+    #[inline]
+    pub(crate) fn skip(&mut self, tag: Tag) -> Result<(), Error> {
         let mut wire_type = tag.wire_type;
         let mut groups = 0_usize;
         loop {
@@ -117,10 +118,10 @@ impl<'a> Reader<'a> {
                 1 => drop(self.take(8)?),
                 2 => drop(self.bytes()?),
                 3 => groups += 1,
-                4 if groups == 0 => return Err(Reason::UnexpectedEndOfGroup),
+                4 if groups == 0 => return Err(Reason::UnexpectedEndOfGroup.into()),
                 4 => groups -= 1,
                 5 => drop(self.take(4)?),
-                other => return Err(Reason::IllegalWireType(other)),
+                other => return Err(Reason::IllegalWireType(other).into()),
             }
             if groups == 0 {
                 return Ok(());
@@ -129,11 +130,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Reason> {
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Reason::Short)?;
+    #[inline]
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Error> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(short)?;
         self.rest = rest;
         Ok(bytes)
     }
+}
+
+#[cold]
+fn short() -> Error {
+    Reason::Short.into()
 }
 
 pub(crate) fn put_tag(out: &mut Vec<u8>, number: u32, wire_type: WireType) {
@@ -182,7 +189,7 @@ mod tests {
         assert_eq!(error.to_string(), "proto: negative length found during unmarshaling");
         let skip = |wire_type, bytes: &[u8]| Reader::new(bytes).skip(Tag { number: 9, wire_type });
         assert_eq!(skip(3, &[0x08, 1, 0x0c]), Ok(()));
-        assert_eq!(skip(3, &[0x08]), Err(Reason::Short));
-        assert_eq!(skip(6, &[]), Err(Reason::IllegalWireType(6)));
+        assert_eq!(skip(3, &[0x08]), Err(Reason::Short.into()));
+        assert_eq!(skip(6, &[]), Err(Reason::IllegalWireType(6).into()));
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn read(body: &[u8], expected: &TypeMeta) -> Result<Value, Refused> {
 
 fn decoded(type_meta: &TypeMeta, raw: &[u8]) -> Result<Value, Error> {
     let deserializer = Deserializer::new(&type_meta.api_version, &type_meta.kind, raw)?;
-    Value::deserialize(deserializer.messages_max(MESSAGES_MAX))
+    Value::deserialize(deserializer.messages_max(MESSAGES_MAX).skip_unknown())
 }
 
 /// Encodes an object with type meta. Returns `None` if its kind has no message.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::node::{Node, What, read};
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::source::Source;
 use crate::table::Field;
 use crate::tidy::is_number;
@@ -36,27 +36,13 @@ pub(super) struct Run<'de, 's> {
 }
 
 impl<'de: 's, 's> Run<'de, 's> {
-    /// Other fields in the bytes are skipped.
-    pub(super) fn new(field: &'static Field, source: Source<'de, 's>) -> Result<Self, Reason> {
-        let mut left = 0;
-        let mut reader = Reader::new(source.bytes());
-        while !reader.is_empty() {
-            let tag = reader.tag("")?;
-            if tag.number != field.number {
-                reader.skip(tag)?;
-            } else if is_number(field.item) && tag.is(WireType::Bytes) {
-                // The last byte of each number, and no other, is below 0x80.
-                left += reader.bytes()?.iter().filter(|byte| **byte < 0x80).count();
-            } else {
-                reader.skip(tag)?;
-                left += 1;
-            }
-        }
+    /// Other fields in the bytes are skipped. `count` may be less than there are.
+    pub(super) fn new(field: &'static Field, source: Source<'de, 's>, count: usize) -> Self {
         let reader = Reader::new(source.bytes());
-        Ok(Self { field, source, reader, packed: Reader::new(&[]), left })
+        Self { field, source, reader, packed: Reader::new(&[]), left: count }
     }
 
-    fn next(&mut self) -> Result<Option<What<'de, 's>>, Reason> {
+    fn next(&mut self) -> Result<Option<What<'de, 's>>, Error> {
         loop {
             if !self.packed.is_empty() {
                 return Ok(Some(What::Varint(self.field.item, self.packed.varint()?)));

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, MapAccess};
 
 use super::context::Context;
 use super::node::{Node, What, read};
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::source::Source;
 use crate::table::{Field, Form, Message, Repeat, Type};
 use crate::wire::{Reader, Tag};
@@ -53,8 +53,8 @@ struct Place<'de, 's> {
     name: &'static str,
     source: Source<'de, 's>,
     reader: Reader<'s>,
-    /// The tag that was read last, if its value was not.
-    tag: Option<Tag>,
+    /// The tag that was read last, if its value was not, and how many bytes were left before it.
+    tag: Option<(Tag, usize)>,
 }
 
 /// The entries of a map.
@@ -72,12 +72,15 @@ impl<'de: 's, 's> Place<'de, 's> {
     }
 
     /// Moves to the field, and returns whether it is there.
-    fn find(&mut self, field: &Field) -> Result<bool, Reason> {
+    fn find(&mut self, field: &Field) -> Result<bool, Error> {
         loop {
-            let tag = match self.tag {
+            let (tag, _) = match self.tag {
                 Some(tag) => tag,
                 None if self.reader.is_empty() => return Ok(false),
-                None => *self.tag.insert(self.reader.tag(self.name)?),
+                None => {
+                    let left = self.reader.left();
+                    *self.tag.insert((self.reader.tag(self.name)?, left))
+                }
             };
             if tag.number >= field.number {
                 return Ok(tag.number == field.number);
@@ -87,23 +90,25 @@ impl<'de: 's, 's> Place<'de, 's> {
         }
     }
 
-    /// Returns all occurrences of a field, with their tags. The first one was found.
-    fn run(&mut self, field: &Field) -> Result<Source<'de, 's>, Reason> {
-        let tag = self.tag.take().unwrap_or(Tag { number: field.number, wire_type: 2 });
-        let mut length = self.reader.left() + tag.length();
+    /// Returns all occurrences of a field, with their tags, and their number. The first one was
+    /// found.
+    fn run(&mut self, field: &Field) -> Result<(Source<'de, 's>, usize), Error> {
+        let (tag, mut length) = self.tag.take().expect("the field must be found");
         self.reader.skip(tag)?;
+        let mut count = 1;
         loop {
             let left = self.reader.left();
             if left > 0 {
                 let tag = self.reader.tag(self.name)?;
                 if tag.number == field.number {
                     self.reader.skip(tag)?;
+                    count += 1;
                     continue;
                 }
-                self.tag = Some(tag);
+                self.tag = Some((tag, left));
             }
             length -= left;
-            return Ok(self.source.before(left, length));
+            return Ok((self.source.before(left, length), count));
         }
     }
 }
@@ -115,7 +120,7 @@ impl<'de: 's, 's> Fields<'de, 's> {
     }
 
     /// Returns the next field that JSON has.
-    fn next(&mut self) -> Result<Option<(&'static str, What<'de, 's>)>, Reason> {
+    fn next(&mut self) -> Result<Option<(&'static str, What<'de, 's>)>, Error> {
         loop {
             let Some(field) = self.place.fields.next() else {
                 let Some(outer) = self.outer.pop() else { return Ok(None) };
@@ -136,8 +141,11 @@ impl<'de: 's, 's> Fields<'de, 's> {
                     What::Zero(field.item)
                 }
                 (false, _) => What::Null,
-                (true, Repeat::List) => What::List(field, self.place.run(field)?),
-                (true, Repeat::Map) => What::Map(field, self.place.run(field)?),
+                (true, Repeat::List) => {
+                    let (source, count) = self.place.run(field)?;
+                    What::List(field, source, count)
+                }
+                (true, Repeat::Map) => What::Map(field, self.place.run(field)?.0),
                 (true, Repeat::Once) => {
                     self.place.tag = None;
                     let what = read(field.item, &mut self.place.reader, self.place.source)?;
@@ -153,11 +161,7 @@ impl<'de: 's, 's> Fields<'de, 's> {
 
     /// Returns the message whose fields stand in the place of this field. It is empty if it is not
     /// there, and `None` if Go holds a pointer to it.
-    fn inlined(
-        &mut self,
-        field: &Field,
-        is_there: bool,
-    ) -> Result<Option<Source<'de, 's>>, Reason> {
+    fn inlined(&mut self, field: &Field, is_there: bool) -> Result<Option<Source<'de, 's>>, Error> {
         if !is_there {
             return Ok((!field.pointer).then_some(Source::EMPTY));
         }
@@ -169,7 +173,7 @@ impl<'de: 's, 's> Fields<'de, 's> {
 
 /// Whether Go leaves the value out if it leaves out empty ones. It never leaves out a struct, but
 /// times that say so.
-fn is_empty(what: &What<'_, '_>) -> Result<bool, Reason> {
+fn is_empty(what: &What<'_, '_>) -> Result<bool, Error> {
     Ok(match what {
         // Go cuts off the upper half.
         What::Varint(Type::Int32, value) => value & u64::from(u32::MAX) == 0,
@@ -183,7 +187,7 @@ fn is_empty(what: &What<'_, '_>) -> Result<bool, Reason> {
 }
 
 impl<'de: 's, 's> Entries<'de, 's> {
-    pub(super) fn new(field: &'static Field, source: Source<'de, 's>) -> Result<Self, Reason> {
+    pub(super) fn new(field: &'static Field, source: Source<'de, 's>) -> Result<Self, Error> {
         let reader = Reader::new(source.bytes());
         let (mut rest, mut last) = (reader, None);
         while let Some((key, _)) = entry(field, source, &mut rest)? {
@@ -199,7 +203,7 @@ impl<'de: 's, 's> Entries<'de, 's> {
         field: &'static Field,
         source: Source<'de, 's>,
         mut rest: Reader<'s>,
-    ) -> Result<Self, Reason> {
+    ) -> Result<Self, Error> {
         let mut map = BTreeMap::new();
         while let Some((key, value)) = entry(field, source, &mut rest)? {
             map.insert(key.bytes(), (key, value));
@@ -207,7 +211,7 @@ impl<'de: 's, 's> Entries<'de, 's> {
         Ok(Self::Map(map.into_iter(), field.name))
     }
 
-    fn next(&mut self) -> Result<Option<(Key<'de, 's>, What<'de, 's>, &'static str)>, Reason> {
+    fn next(&mut self) -> Result<Option<(Key<'de, 's>, What<'de, 's>, &'static str)>, Error> {
         Ok(match self {
             Self::Sorted(field, source, rest) => {
                 let entry = entry(field, *source, rest)?;
@@ -225,7 +229,7 @@ fn entry<'de: 's, 's>(
     field: &'static Field,
     source: Source<'de, 's>,
     rest: &mut Reader<'s>,
-) -> Result<Option<(Source<'de, 's>, What<'de, 's>)>, Reason> {
+) -> Result<Option<(Source<'de, 's>, What<'de, 's>)>, Error> {
     if rest.is_empty() {
         return Ok(None);
     }

@@ -5,18 +5,21 @@
 
 use std::cell::Cell;
 
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::table::Message;
 
 /// How many pairs of structs and messages a thread remembers.
-const CHECKED: usize = 512;
+const CHECKED: usize = 1024;
+
+/// How many places a pair can have.
+const PLACES: usize = 8;
 
 /// A list of names and a message, by their addresses; the length tells lists apart that begin at
 /// the same address.
 type Pair = (usize, usize, usize);
 
 thread_local! {
-    /// The pairs that were found right, each at the place that its addresses give.
+    /// The pairs that were found right, each at one of the places that its addresses give.
     static CHECKED_PAIRS: [Cell<Pair>; CHECKED] = const { [const { Cell::new((0, 0, 0)) }; CHECKED] };
 }
 
@@ -24,21 +27,35 @@ thread_local! {
 pub(super) fn check(
     message: &'static Message,
     fields: &'static [&'static str],
-) -> Result<(), Reason> {
+) -> Result<(), Error> {
     let pair = (fields.as_ptr().addr(), fields.len(), std::ptr::from_ref(message).addr());
-    let place = (pair.0 / 16).wrapping_add(pair.2 / 16 * 7) % CHECKED;
     CHECKED_PAIRS.with(|pairs| {
-        if pairs[place].get() == pair {
-            return Ok(());
+        let mut free = first_place(pair);
+        for place in (0..PLACES).map(|next| (first_place(pair) + next) % CHECKED) {
+            match pairs[place].get() {
+                found if found == pair => return Ok(()),
+                (0, 0, 0) => {
+                    free = place;
+                    break;
+                }
+                _ => {}
+            }
         }
         for field in fields {
             let of_kind = message.is_kind && ["apiVersion", "kind"].contains(field);
             if !of_kind && !message.has(field) {
                 let field = (*field).to_owned();
-                return Err(Reason::UnknownName { message: message.name, field });
+                return Err(Reason::UnknownName { message: message.name, field }.into());
             }
         }
-        pairs[place].set(pair);
+        pairs[free].set(pair);
         Ok(())
     })
+}
+
+fn first_place((fields, _, message): Pair) -> usize {
+    // Addresses are multiples of powers of two: the high bits of a product depend on all of theirs.
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (fields as u64).wrapping_add((message as u64).rotate_left(32)).wrapping_mul(ODD);
+    (mixed >> 32) as usize % CHECKED
 }

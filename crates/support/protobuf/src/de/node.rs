@@ -41,8 +41,9 @@ pub(crate) enum What<'de, 's> {
     Message(&'static Message, Source<'de, 's>),
     /// An object with its version and kind.
     Root(&'static Message, Source<'de, 's>, (&'s str, &'s str)),
+    /// All occurrences of a field, with their tags, and how many values they have.
+    List(&'static Field, Source<'de, 's>, usize),
     /// All occurrences of a field, with their tags.
-    List(&'static Field, Source<'de, 's>),
     Map(&'static Field, Source<'de, 's>),
     /// A part of JSON that is in protobuf.
     Json(Value),
@@ -62,7 +63,7 @@ pub(super) fn read<'de: 's, 's>(
     item: Type,
     reader: &mut Reader<'s>,
     source: Source<'de, 's>,
-) -> Result<What<'de, 's>, Reason> {
+) -> Result<What<'de, 's>, Error> {
     Ok(match item {
         Type::Bool | Type::Int32 | Type::Int64 => What::Varint(item, reader.varint()?),
         Type::Double => What::Double(reader.double()?),
@@ -79,7 +80,7 @@ pub(super) fn read<'de: 's, 's>(
 }
 
 /// Whether JSON has null for a message.
-pub(super) fn is_null(message: &Message, bytes: &[u8]) -> Result<bool, Reason> {
+pub(super) fn is_null(message: &Message, bytes: &[u8]) -> Result<bool, Error> {
     Ok(match message.form {
         Form::Struct | Form::List | Form::Quantity | Form::IntOrString | Form::SchemaOrBool => {
             false
@@ -101,7 +102,7 @@ pub(super) fn is_null(message: &Message, bytes: &[u8]) -> Result<bool, Reason> {
 }
 
 impl<'de: 's, 's> Node<'de, 's> {
-    fn is_null(&self) -> Result<bool, Reason> {
+    fn is_null(&self) -> Result<bool, Error> {
         match &self.what {
             What::Null | What::Json(Value::Null) => Ok(true),
             What::Zero(Type::Message(message)) => is_null(TABLE.get(*message), &[]),
@@ -111,7 +112,7 @@ impl<'de: 's, 's> Node<'de, 's> {
     }
 
     /// Parses JSON that is in protobuf, so that it is not parsed again after it was looked at.
-    fn parsed(self) -> Result<Self, Reason> {
+    fn parsed(self) -> Result<Self, Error> {
         Ok(match self.what {
             What::Message(message, source) if message.form == Form::Raw => {
                 let value = special::raw(message, source.bytes())?;
@@ -147,8 +148,8 @@ impl<'de: 's, 's> Node<'de, 's> {
                 cx.enter(depth)?;
                 message_of(cx, depth + 1, message, source, Some(type_meta), hint, visitor)
             }
-            What::List(field, source) => {
-                let of = items::Of::Fields(Run::new(field, source)?);
+            What::List(field, source, count) => {
+                let of = items::Of::Fields(Run::new(field, source, count));
                 visitor.visit_seq(Items { cx, depth, of })
             }
             What::Map(field, source) => {
@@ -228,7 +229,7 @@ fn message_of<'de: 's, 's, V: Visitor<'de>>(
         },
         Form::Raw => json(cx, depth, special::raw(message, source.bytes())?, visitor),
         Form::List => {
-            let of = items::Of::Fields(Run::new(&message.fields[0], source)?);
+            let of = items::Of::Fields(Run::new(&message.fields[0], source, 0));
             visitor.visit_seq(Items { cx, depth, of })
         }
         Form::Struct | Form::SchemaOrSchemas | Form::SchemaOrBool | Form::SchemaOrTexts => {
@@ -245,7 +246,7 @@ fn message_of<'de: 's, 's, V: Visitor<'de>>(
                 (Hint::Fields(fields), _) if message.form == Form::Struct => {
                     names::check(message, fields)?;
                 }
-                (_, Some(field)) => return Err(unknown(field)),
+                (_, Some(field)) if !cx.skips_unknown => return Err(unknown(field)),
                 _ => {}
             }
             if message.form != Form::Struct {
@@ -266,7 +267,7 @@ fn message_of<'de: 's, 's, V: Visitor<'de>>(
 fn schema<'de: 's, 's>(
     message: &'static Message,
     source: Source<'de, 's>,
-) -> Result<What<'de, 's>, Reason> {
+) -> Result<What<'de, 's>, Error> {
     // Go looks at one of the fields first.
     let first = match message.form {
         Form::SchemaOrSchemas | Form::SchemaOrTexts => "list",
@@ -284,7 +285,7 @@ fn schema<'de: 's, 's>(
             }
             let is_list = field.repeat == crate::table::Repeat::List;
             let what = if is_list {
-                What::List(field, source)
+                What::List(field, source, 0)
             } else {
                 read(field.item, &mut reader, source)?
             };
@@ -348,8 +349,16 @@ impl<'de: 's, 's> serde::Deserializer<'de> for Node<'de, 's> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let node = self.parsed()?;
-        if node.is_null()? { visitor.visit_none() } else { visitor.visit_some(node) }
+        let can_be_null = match &self.what {
+            What::Null | What::Zero(Type::Message(_)) | What::Json(_) => true,
+            What::Message(message, _) => message.form != Form::Struct,
+            _ => false,
+        };
+        let node = if can_be_null { self.parsed()? } else { self };
+        if can_be_null && node.is_null()? {
+            return visitor.visit_none();
+        }
+        visitor.visit_some(node)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

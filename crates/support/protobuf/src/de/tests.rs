@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::table::TABLE;
 use crate::tests::{draw, encoded, object};
 use crate::wire::{WireType, put_bytes, put_tag, put_varint};
-use crate::{Envelope, Error, Reason, from_raw, raw_from_json};
+use crate::{Deserializer, Envelope, Error, Reason, from_raw, raw_from_json};
 
 fn pod() -> Value {
     json!({
@@ -130,6 +130,10 @@ fn a_field_that_the_table_lacks_is_refused_where_all_are_wanted() {
     from_raw::<Name>("v1", "Pod", &newer).expect("it wants metadata alone");
     from_raw::<Pod>("v1", "Pod", &newer).expect("the type has no such field either");
     from_raw::<IgnoredAny>("v1", "Pod", &newer).expect("it wants nothing");
+    // A server leaves it out.
+    let deserializer = Deserializer::new("v1", "Pod", &newer).expect("there are pods");
+    let value = Value::deserialize(deserializer.skip_unknown()).expect("it is left out");
+    assert_eq!(value, from_raw::<Value>("v1", "Pod", &raw(&pod())).expect("it is a pod"));
 }
 
 #[test]
@@ -253,6 +257,19 @@ fn packed_numbers_are_a_list() {
     put_bytes(&mut raw, 2, &spec);
     let value: Value = from_raw("v1", "Pod", &raw).expect("Go reads it");
     assert_eq!(value["spec"]["securityContext"]["supplementalGroups"], json!([1, 128, 3]));
+}
+
+#[test]
+fn tags_may_be_longer_than_they_need_to_be() {
+    // `metadata`, `data` and `containers`, with a needless byte or two.
+    let raw = [0x8a, 0x00, 0, 0x92, 0x80, 0x00, 5, 0x0a, 1, b'a', 0x12, 0];
+    let value: Value = from_raw("v1", "ConfigMap", &raw).expect("Go reads it");
+    assert_eq!(value["data"], json!({"a": ""}));
+    let spec = [0x92, 0x00, 0, 0x12, 0];
+    let mut raw = Vec::new();
+    put_bytes(&mut raw, 2, &spec);
+    let value: Value = from_raw("v1", "Pod", &raw).expect("Go reads it");
+    assert_eq!(value["spec"]["containers"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]

@@ -211,7 +211,7 @@ impl Messages<'_> {
         let mut text = String::from("\n");
         if SPECIAL.contains(&short(full).as_str()) {
             for field in fields {
-                text.push_str(&line(&nameless(&field), &self.shown(&field.kind)?)?);
+                text.push_str(&line(&nameless(&field), &self.shown(&field.kind)?));
             }
             return Ok(text);
         }
@@ -226,7 +226,7 @@ impl Messages<'_> {
         for field in fields {
             let found = in_go.iter().find(|found| found.number == field.number);
             let found = found.with_context(|| format!("Go lacks field {}", field.number))?;
-            text.push_str(&line(found, &self.shown(&field.kind)?)?);
+            text.push_str(&line(found, &self.shown(&field.kind)?));
         }
         Ok(text)
     }
@@ -287,7 +287,7 @@ fn nameless(field: &Field) -> Numbered {
 }
 
 /// Returns the line of a field in the table.
-fn line(field: &Numbered, kind: &str) -> Result<String> {
+fn line(field: &Numbered, kind: &str) -> String {
     let is_message = kind.contains('.') && !kind.starts_with(['[', '{']);
     let is_always = field.omitted == Omitted::Never
         || field.omitted == Omitted::Empty && is_message && !field.is_pointer;
@@ -298,7 +298,7 @@ fn line(field: &Numbered, kind: &str) -> Result<String> {
     };
     let always = if is_always { "!" } else { "" };
     let pointer = if field.is_pointer { "*" } else { "" };
-    Ok(format!(" {} {name}{always} {pointer}{kind}\n", field.number))
+    format!(" {} {name}{always} {pointer}{kind}\n", field.number)
 }
 
 fn capitalized(name: &str) -> String {
