@@ -328,7 +328,8 @@ async fn every_field_of_every_served_kind_is_that_of_json() {
             key.push_str("/default");
             folder.push_str("/namespaces/default");
         }
-        key.push_str(&format!("/{NAME}"));
+        key.push('/');
+        key.push_str(NAME);
         let list = format!("{folder}/{plural}");
         let bytes = windlass_protobuf::from_json(&object).expect("a sample can be encoded");
         cluster.put_into_etcd(&key, &bytes).await.expect("etcd takes it");
