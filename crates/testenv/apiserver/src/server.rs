@@ -54,7 +54,7 @@ pub struct Builder {
 /// A saved state of a server, for [`ApiServer::restore`].
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    store_snapshot: StoreSnapshot,
+    stored: StoreSnapshot,
     registry: Registry,
     served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
@@ -163,7 +163,7 @@ impl ApiServer {
     pub fn snapshot(&self) -> Snapshot {
         let state = self.shared.state();
         Snapshot {
-            store_snapshot: state.store.store_snapshot(),
+            stored: state.store.store_snapshot(),
             registry: state.registry.clone(),
             served: state.served.clone(),
             owners: state.owners.clone(),
@@ -180,7 +180,7 @@ impl ApiServer {
             self.shared.note_depth(usize::MAX);
         }
         let mut state = self.shared.state();
-        state.store.restore(snapshot.store_snapshot.clone());
+        state.store.restore(snapshot.stored.clone());
         state.registry.restore(&snapshot.registry);
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();

@@ -8,16 +8,13 @@ use crate::objects::Condition;
 
 /// Sets a condition. Its transition time is now, or stays if the status is the same.
 pub(crate) fn set(conditions: &mut Vec<Condition>, mut condition: Condition, now: Timestamp) {
-    match conditions.iter_mut().find(|held| held.kind == condition.kind) {
-        Some(held) => {
-            let kept = held.last_transition_time.take().filter(|_| held.status == condition.status);
-            condition.last_transition_time = kept.or_else(|| Some(stored(now)));
-            *held = condition;
-        }
-        None => {
-            condition.last_transition_time = Some(stored(now));
-            conditions.push(condition);
-        }
+    let held = conditions.iter().position(|held| held.kind == condition.kind);
+    let kept = held.map(|index| &conditions[index]).filter(|held| held.status == condition.status);
+    let since = kept.and_then(|held| held.last_transition_time.clone());
+    condition.last_transition_time = since.or_else(|| Some(stored(now)));
+    match held {
+        Some(index) => conditions[index] = condition,
+        None => conditions.push(condition),
     }
 }
 

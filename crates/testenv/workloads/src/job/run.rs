@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         match demand::of(&self.job, tally, self.backoff, self.now) {
             PodChange::Unchanged => {}
             PodChange::Wait(wait) => {
-                self.requeue_after = self.requeue_after.into_iter().chain([wait]).min()
+                self.requeue_after = self.requeue_after.into_iter().chain([wait]).min();
             }
             PodChange::Delete(pods) => {
                 // A newer version of the job may want more.

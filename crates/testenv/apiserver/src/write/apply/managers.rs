@@ -200,13 +200,13 @@ impl Managers {
             return;
         }
         let version = fields.version.clone();
-        let managed = self.0.entry(manager).or_insert_with(|| ManagedFields {
+        let owned = self.0.entry(manager).or_insert_with(|| ManagedFields {
             version,
             fields: FieldSet::default(),
             time: None,
         });
-        managed.fields = managed.fields.union(&written);
-        managed.time = now;
+        owned.fields = owned.fields.union(&written);
+        owned.time = now;
         self.merge_oldest_updaters();
     }
 
@@ -343,17 +343,17 @@ impl Managers {
     }
 }
 
-fn encode(manager: &Manager, managed: &ManagedFields) -> Value {
+fn encode(manager: &Manager, owned: &ManagedFields) -> Value {
     let mut entry = json!({
         "operation": manager.operation.name(),
-        "apiVersion": managed.version,
+        "apiVersion": owned.version,
         "fieldsType": "FieldsV1",
-        "fieldsV1": managed.fields.encode(),
+        "fieldsV1": owned.fields.encode(),
     });
     let texts = [
         ("manager", manager.name.as_str()),
         ("subresource", &manager.subresource),
-        ("time", managed.time.as_deref().unwrap_or_default()),
+        ("time", owned.time.as_deref().unwrap_or_default()),
     ];
     let entry_fields: &mut Map<String, Value> =
         entry.as_object_mut().expect("an entry was just made");

@@ -164,7 +164,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchNo
             fields.insert(name, value);
         }
         (Value::Array(list), name) => {
-            *list.get_mut(index(&name)?).ok_or(PatchNotApplicable)? = value
+            *list.get_mut(index(&name)?).ok_or(PatchNotApplicable)? = value;
         }
         _ => return Err(PatchNotApplicable),
     }
