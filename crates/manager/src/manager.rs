@@ -56,7 +56,8 @@ pub(crate) type OnRights = Box<dyn FnOnce(Vec<DeclaredRight>) + Send>;
 /// Manager::new(Options::default())
 ///     .leader_election("scaler")
 ///     .controller(
-///         Controller::named("deployment", Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new()),
+///         Controller::named("scaler", Watch::<Deployment>::new())
+///             .owns(Watch::<ReplicaSet>::new()),
 ///         Scaler,
 ///     )
 ///     .check("queue", || async { Ok::<(), std::io::Error>(()) })

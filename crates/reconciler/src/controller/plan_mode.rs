@@ -42,7 +42,8 @@ impl<K: ObjectType> Controller<K> {
     /// #     }
     /// # }
     /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let builder = Controller::named("deployment", Watch::<Deployment>::new()).in_plan(InPlan::Run);
+    /// let deployments = Watch::<Deployment>::new();
+    /// let builder = Controller::named("deployment", deployments).in_plan(InPlan::Run);
     /// let controller = builder.build(&SharedInformerFactory::new(client), Scaler)?;
     /// println!("{}", controller.plan().await?);
     /// # Ok(())

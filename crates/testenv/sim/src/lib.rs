@@ -27,7 +27,8 @@
 //! #     }
 //! # }
 //! # fn operator(options: Options) -> Manager {
-//! #     Manager::new(options).controller(Controller::named("configmap", Watch::<ConfigMap>::new()), Copies)
+//! #     let maps = Watch::<ConfigMap>::new();
+//! #     Manager::new(options).controller(Controller::named("copies", maps), Copies)
 //! # }
 //! # fn source(value: &str) -> ConfigMap {
 //! #     serde_json::from_value(json!({"metadata": {"name": "source"}, "data": {"a": value}})).unwrap()

@@ -53,8 +53,8 @@ impl Access<'_> {
     }
 
     /// Checks with the server that the reconciled object exists and is not being deleted, if it
-    /// owns this child, and if the child was deleted before this run.
-    /// Without a name, the server generates one.
+    /// owns this child, and if the child was deleted before this run. The name is `None` if the
+    /// server generates it: then any deleted object of the kind may be the child.
     pub(crate) async fn confirm_owner_of_deleted(
         &self,
         namespace: Option<&str>,

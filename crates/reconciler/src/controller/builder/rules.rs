@@ -28,8 +28,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
         Self { priority: Arc::new(policy), ..self }
     }
 
-    /// How urgent the retry after an error is. Default: as urgent as the run that failed, also after
-    /// a panic or a timeout. If the policy panics, that is logged, and the default is used.
+    /// How urgent the retry after an error is. Default: as urgent as the run that failed, which
+    /// also holds after a panic or a timeout. If the policy panics, that is logged, and the default
+    /// is used.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

@@ -99,8 +99,8 @@ fn fields_of_types(folder: &Path) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn table_has_the_fields_of_the_newest_types() {
-    // The list of any kind is k8s-openapi's own, the answer to `/version` is JSON, and a watch has no
-    // kind beside its events.
+    // The list of any kind is k8s-openapi's own, the answer to `/version` is JSON, and a watch has
+    // no kind beside its events.
     let without_message = |name: &str| {
         let others =
             ["List", "apimachinery.pkg.version.Info", "apimachinery.pkg.apis.meta.v1.WatchEvent"];
